@@ -5,17 +5,13 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Who sent a request, as the kernel says; or for whom a gateway asks (``Coordinator/asker(_:_:)``).
-struct Caller: Hashable {
-    let peer: PeerAddress
-    /// libzmq's name of the connection.
-    let connection: [UInt8]
-    /// The name of who is on another machine; nil: it is a process of this one.
-    var remote: String?
+/// Counts what `command.sock` does, for `bus.metrics`.
+final class CommandCounters {
+    var requests = 0
+    var refusals = 0
+    /// Replies for which there was no room: their clients don't read.
+    var droppedReplies = 0
 }
-
-/// Takes the answer to a request that has no further frames, once.
-typealias Responder = (Result<JSONValue, BusError>) -> Void
 
 /// `command.sock`: takes requests in and sends replies out. What can be refused without knowing any device is refused here.
 final class CommandSocket {
@@ -25,16 +21,14 @@ final class CommandSocket {
     /// The request that is being read, and the reply that is being written: their memory is used again and again.
     private var frames: [Message] = []
     private var reply = JSONWriter(capacity: CommandSocket.keptReplyBytes)
-    /// Replies that no room was for: their clients don't read.
-    private(set) var droppedReplies = 0
-    private(set) var requests = 0
-    private(set) var refusals = 0
+    private let counters: CommandCounters
 
     init(
-        _ loop: Loop, _ server: ServerSocket, logger: Logger,
+        _ loop: Loop, _ server: ServerSocket, _ counters: CommandCounters, logger: Logger,
         handle: @escaping (Caller, Request, @escaping ReplyTaker) -> Void
     ) {
         self.server = server
+        self.counters = counters
         self.logger = logger
         self.handle = handle
         loop.watch(.socket(server.socket)) { [weak self] in self?.readRequests() }
@@ -50,7 +44,7 @@ final class CommandSocket {
                 let message = read(frames.prefix(count))
                 // Before the answer goes: libzmq receives the next request into the same memory once that is free.
                 for index in 0..<count { frames[index].removeAll() }
-                if let message { serve(message) } else { refusals += 1 }
+                if let message { serve(message) } else { counters.refusals += 1 }
             } catch {
                 logger.error("a request could not be received", metadata: ["error": "\(error)"])
                 return
@@ -70,7 +64,7 @@ final class CommandSocket {
         guard let routing = frames.first, let last = frames.last else { return nil }
         let (envelope, body) = RequestEnvelope.split(frames.dropFirst(), size: \.count)
         guard RequestEnvelope.isAcceptable(envelope, size: \.count) else { return nil }
-        requests += 1
+        counters.requests += 1
         let request: Result<(PeerAddress, Request), RequestFailure>
         if let peer = last.withProperty("Peer-Address", PeerAddress.init(zmqPeerAddress:)) {
             if body.count == 1, let text = body.first {
@@ -102,13 +96,13 @@ final class CommandSocket {
     private func answer(
         _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ answer: CallReply
     ) {
-        if case .failure = answer.result { refusals += 1 }
+        if case .failure = answer.result { counters.refusals += 1 }
         Response.write(id: id, answer.result, to: &reply)
         if !send(connection, envelope, answer.attachments) {
             // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile, and takes one
             // for stuck that has read all its replies. Asking for the socket's events makes it look.
             _ = server.socket.readiness()
-            if !send(connection, envelope, answer.attachments) { droppedReplies += 1 }
+            if !send(connection, envelope, answer.attachments) { counters.droppedReplies += 1 }
         }
         if reply.bytes.count > Self.keptReplyBytes { reply = JSONWriter() } else { reply.removeAll() }
     }

@@ -4,12 +4,18 @@ import CaptureCore
 import JSON
 import LinuxIO
 
-/// Requests for somebody on another machine, which a gateway passes on (`for`).
-extension Coordinator {
-    /// Whose request it is: its sender's, or that of somebody for whom a gateway asks. The latter is a user of its own
-    /// (``RemoteUser``) in the gateway's process, with whose end all ends that it has.
+/// Users on other machines, for whom gateways pass requests on (`for`).
+final class RemoteUserRegistry {
+    private let permission: AuthorizationService
+    /// The names behind the users' numbers.
+    private var names = BoundedDictionary<UInt32, String>(limit: 4096)
+
+    init(_ permission: AuthorizationService) { self.permission = permission }
+
+    /// Whose request it is: its sender's, or that of a remote user for whom a gateway asks. The remote user has a uid of its own
+    /// (``RemoteUser``) in the gateway's process; everything that it holds ends with that process.
     ///
-    /// - Throws: `unauthorized` for who is no gateway.
+    /// - Throws: `unauthorized` for a sender that is no gateway.
     func asker(_ sender: Caller, _ request: Request) throws(BusError) -> Caller {
         guard !RemoteUser.uids.contains(sender.peer.uid) else {
             throw BusError(
@@ -25,7 +31,7 @@ extension Coordinator {
                 ["status": "denied", "needed": "gateway"])
         }
         let uid = RemoteUser.uid(named: principal.name)
-        if let other = remoteNames[uid], other != principal.name {
+        if let other = names[uid], other != principal.name {
             throw BusError(
                 .unauthorized,
                 "The names '\(principal.name)' and '\(other)' have the same number; rename one of these keys.",
@@ -35,13 +41,13 @@ extension Coordinator {
             throw BusError(
                 .limitExceeded, "The bus knows of too many clients on other machines.", ["limit": "remotes"])
         }
-        remoteNames[uid] = principal.name
+        names[uid] = principal.name
         let peer = PeerAddress(uid: uid, gid: sender.peer.gid, pid: sender.peer.pid)
         let connection = sender.connection + [0] + Array(principal.name.utf8)
         return Caller(peer: peer, connection: connection, remote: principal.name)
     }
 
-    /// Refuses what can't be had, or must not be, from another machine.
+    /// Refuses what is not possible, or not allowed, from another machine.
     ///
     /// - Throws: `pathNotAllowed` for a path of this one; `unauthorized` for sources, whose frames come over a Unix socket.
     func checkPlace(_ method: Method, _ caller: Caller, _ params: JSONValue) throws(BusError) {
@@ -58,28 +64,6 @@ extension Coordinator {
                 "Frames of a client's own come over a Unix socket; run the program on the bus's machine.",
                 ["status": "restricted", "needed": "local"])
         }
-    }
-
-    /// How long a lock lasts for which no lease is asked; nil: as long as its holder's process.
-    func lease(of caller: Caller) -> Int64? { caller.remote == nil ? nil : LockService.leaseOfUnknownProcess }
-
-    /// `bus.leave`
-    func leave(_ call: Call, _ respond: @escaping Responder) {
-        let holder = holder(call.caller)
-        let (pid, startTime, uid) = (holder.pid, holder.startTime, holder.uid)
-        // Who is on another machine is a user of its own, also where its gateway's process can't be seen; of a local one it isn't known whose
-        // it is then.
-        if call.caller.remote != nil || startTime != nil {
-            locks.holderEnded(pid: pid, startTime: startTime, uid: uid, cause: .connectionLost)
-            if call.caller.remote == nil, let startTime {
-                permission.waiterEnded(pid: pid, startTime: startTime)
-                sources.ended(pid: pid, startTime: startTime)
-            }
-            movies.ownerEnded(pid: pid, startTime: startTime, uid: uid)
-            photos.ownerEnded(pid: pid, startTime: startTime, uid: uid)
-            sessions.holderEnded(pid: pid, startTime: startTime, uid: uid)
-        }
-        respond(.success([:]))
     }
 }
 

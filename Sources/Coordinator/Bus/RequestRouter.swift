@@ -3,42 +3,84 @@ import BusServer
 import CaptureCore
 import JSON
 import LinuxIO
-import Logging
-import Sodium
 
-/// A request that may be asked again: who asked, and under which key.
-struct RequestKey: Hashable {
-    let uid: UInt32
-    let key: String
-}
+/// From a request to the service that serves its method: checks caller, shape, role, permission and place, then whether the same request
+/// was sent before.
+final class RequestRouter {
+    /// A method and what serves it, found together.
+    private final class Served {
+        let method: Method
+        let handler: Handler
 
-/// From a request to the method that serves it.
-extension Coordinator {
+        init(_ method: Method, _ handler: Handler) {
+            self.method = method
+            self.handler = handler
+        }
+    }
+
+    private let served: [String: Served]
+    private let lifecycle: Lifecycle
+    private let permission: AuthorizationService
+    private let access: DeviceAccess
+    private let remotes: RemoteUserRegistry
+    private let cancellations: CancellationTable
+    private let replies: ReplyCache
+    private var ledger = RequestLedger()
+    /// Those who wait for one request's reply.
+    private var joined: [RequestKey: [ReplyTaker]] = [:]
+
+    /// Requests with the same key that may wait for one reply.
+    private static let maximumJoined = 64
+
+    /// - Throws: when a method of the table has no handler, or a handler no method.
+    init(
+        _ services: [any MethodService], _ lifecycle: Lifecycle, _ permission: AuthorizationService,
+        _ access: DeviceAccess, _ remotes: RemoteUserRegistry, _ cancellations: CancellationTable, _ replies: ReplyCache
+    ) throws(StartError) {
+        self.lifecycle = lifecycle
+        self.permission = permission
+        self.access = access
+        self.remotes = remotes
+        self.cancellations = cancellations
+        self.replies = replies
+        var served: [String: Served] = [:]
+        for (name, handler) in services.flatMap(\.methods) {
+            guard let method = MethodTable[name], served[name] == nil else {
+                throw StartError(description: "the method \(name) is not in the method table, or has two services")
+            }
+            served[name] = Served(method, handler)
+        }
+        if let method = MethodTable.all.first(where: { served[$0.name] == nil }) {
+            throw StartError(description: "the method \(method.name) has no service")
+        }
+        self.served = served
+    }
+
     func handle(_ sender: Caller, _ request: Request, _ respond: @escaping ReplyTaker) {
-        guard !isStopping, !isFinishing else {
+        guard !lifecycle.isStopping, !lifecycle.isFinishing else {
             return respond(
                 .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
         }
         let caller: Caller
         do throws(BusError) {
-            caller = try asker(sender, request)
+            caller = try remotes.asker(sender, request)
         } catch {
             return respond(.failure(error))
         }
-        guard let served = Self.allServices[request.method] else {
+        guard let served = served[request.method] else {
             return respond(.failure(.methodNotFound(request.method)))
         }
-        let (method, serve) = (served.method, served.serve)
+        let (method, handler) = (served.method, served.handler)
         if let error = method.params.validate(request.params) { return respond(.failure(error)) }
         if method.admin, !permission.isAdmin(caller) { return respond(.failure(adminNeeded(method, caller))) }
         do throws(BusError) {
-            try checkPermission(method, caller, request.params)
-            try checkPlace(method, caller, request.params)
+            try access.check(method, caller, request.params)
+            try remotes.checkPlace(method, caller, request.params)
         } catch {
             return respond(.failure(error))
         }
-        guard let key = request.key else { return serve(self)(Call(caller, request), respond) }
-        serveOnce(caller, request, key: key, method, serve(self), respond)
+        guard let key = request.key else { return handler(Call(caller, request), respond) }
+        serveOnce(caller, request, key: key, method, handler, respond)
     }
 
     private func adminNeeded(_ method: Method, _ caller: Caller) -> BusError {
@@ -51,11 +93,11 @@ extension Coordinator {
             .unauthorized, "\(method.name) is for administrators: \(who).", ["status": "denied", "needed": "admin"])
     }
 
-    /// A request with a key is carried out once, however often it is asked; one that changes nothing may be carried out again, so that nobody's
-    /// reading takes the room of answers that can't be had a second time.
+    /// A request with a key is carried out once, however often it is sent. One that changes nothing may be carried out again: replies to it
+    /// do not take the room of replies that can't be made a second time.
     private func serveOnce(
         _ caller: Caller, _ request: Request, key: String, _ method: Method,
-        _ serve: @escaping (Call, @escaping ReplyTaker) -> Void, _ respond: @escaping ReplyTaker
+        _ handler: Handler, _ respond: @escaping ReplyTaker
     ) {
         let name = RequestKey(uid: caller.peer.uid, key: key)
         let now = MonotonicClock.now()
@@ -65,120 +107,30 @@ extension Coordinator {
             {
             case .run:
                 joined[name] = [respond]
-                keptAnswers.forget(name)
-                serve(Call(caller, request)) { [weak self] answer in
+                replies.forget(name)
+                handler(Call(caller, request)) { [weak self] reply in
                     guard let self else { return }
-                    cancellations[name] = nil
-                    let later = answer.later.map { .success($0) } ?? answer.result
+                    cancellations.remove(name)
+                    let later = reply.later.map { .success($0) } ?? reply.result
                     ledger.finish(
                         uid: name.uid, key: key, result: method.isRepeatable ? .success([:]) : later,
                         at: MonotonicClock.now())
-                    if !method.isRepeatable { keptAnswers.keep(answer, for: name, of: caller.peer) }
+                    if !method.isRepeatable { replies.keep(reply, for: name, of: caller.peer) }
                     let waiting = joined.removeValue(forKey: name) ?? []
-                    for respond in waiting { respond(answer.shared) }
+                    for respond in waiting { respond(reply.shared) }
                 }
             case .join:
-                guard joined[name, default: []].count < 64 else {
+                guard joined[name, default: []].count < Self.maximumJoined else {
                     throw BusError(
                         .limitExceeded, "This request is being asked too often; wait for its answer.",
-                        ["limit": "repetitions", "maximum": 64])
+                        ["limit": "repetitions", "maximum": JSONValue(Self.maximumJoined)])
                 }
                 joined[name, default: []].append(respond)
-            case .replay where method.isRepeatable: serve(Call(caller, request), respond)
-            case .replay(let result): respond(keptAnswers[name] ?? CallReply(result: result))
+            case .replay where method.isRepeatable: handler(Call(caller, request), respond)
+            case .replay(let result): respond(replies[name] ?? CallReply(result: result))
             }
         } catch {
             respond(.failure(error))
         }
     }
-
-    /// What a method is called with. Its params have the shape that the method table says.
-    struct Call {
-        let caller: Caller
-        let params: JSONValue
-        let key: RequestKey?
-
-        /// What follows from another request.
-        init(_ caller: Caller, params: JSONValue, key: RequestKey?) {
-            self.caller = caller
-            self.params = params
-            self.key = key
-        }
-
-        init(_ caller: Caller, _ request: Request) {
-            self.caller = caller
-            params = request.params
-            key = request.key.map { RequestKey(uid: caller.peer.uid, key: $0) }
-        }
-
-        /// What the same request, asked again, is known by over a restart; nil without a key.
-        var digest: String? {
-            key.map { hexadecimal(sha256(Array("\($0.uid) \($0.key)".utf8) + [0] + params.serialized)) }
-        }
-
-        func string(_ name: String) -> String? { params[name]?.string }
-
-        /// One or several names: a bare string is one.
-        func strings(_ name: String) -> [String] {
-            if let one = params[name]?.string { return [one] }
-            return params[name]?.array?.compactMap(\.string) ?? []
-        }
-
-        /// Milliseconds, in nanoseconds.
-        func duration(_ name: String) -> Int64? {
-            params[name]?.double.map { Int64(($0 * 1_000_000).rounded()) }
-        }
-    }
-
-    typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
-    /// One whose answers have further frames.
-    typealias AttachingService = @Sendable (Coordinator) -> (Call, @escaping ReplyTaker) -> Void
-
-    /// A method and what serves it, found together.
-    private final class Served: Sendable {
-        let method: Method
-        let serve: AttachingService
-
-        init(_ method: Method, _ serve: @escaping AttachingService) {
-            self.method = method
-            self.serve = serve
-        }
-    }
-
-    private static let allServices: [String: Served] = {
-        var all: [String: Served] = [:]
-        func add(_ name: String, _ serve: @escaping AttachingService) {
-            if all[name] == nil, let method = MethodTable[name] { all[name] = Served(method, serve) }
-        }
-        for services in [
-            busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
-            authorizationServices, cameraServices, movieServices, libraryServices, takeServices,
-        ] {
-            for (name, serve) in services { add(name, attaching(serve)) }
-        }
-        for (name, serve) in photoServices { add(name, serve) }
-        for (name, serve) in libraryReading { add(name, serve) }
-        return all
-    }()
-
-    // The same, without further frames.
-    private static func attaching(_ serve: @escaping Service) -> AttachingService {
-        { coordinator in
-            let serve = serve(coordinator)
-            return { call, respond in serve(call) { respond(CallReply(result: $0)) } }
-        }
-    }
-
-    private static let busServices: [String: Service] = [
-        "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success(.object([:]))) } }, "bus.cancel": { $0.cancel },
-        "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
-        "bus.methods": { _ in { $1(.success(MethodTable.json)) } },
-        "bus.metrics": { $0.metrics }, "bus.clock": { $0.clock }, "bus.leave": { $0.leave },
-        "device.list": { $0.list }, "device.get": { $0.get },
-        "device.rename": { $0.rename }, "device.formats": { $0.formats }, "device.controls": { $0.controls },
-        "device.who": { $0.who }, "device.lock": { $0.lock },
-        "device.unlock": { $0.unlock }, "device.renew": { $0.renew }, "device.takeOver": { $0.takeOver },
-        "device.locks": { $0.listLocks },
-        "device.configure": { $0.configure }, "device.set": { $0.set },
-    ]
 }

@@ -4,6 +4,16 @@ import CaptureCore
 import JSON
 import LinuxIO
 
+/// Acts when clients have changed devices.
+protocol ConfigurationObserver: AnyObject {
+    /// A client has set devices.
+    func controlsSet(_ changes: [(device: String, change: JSONValue, path: String)])
+    /// A client has set a device's format under its lock.
+    ///
+    /// - Returns: false: something that follows from that could not be written yet.
+    func configured(_ device: String, _ change: ConfigurationChange, by holder: LockHolder) -> Bool
+}
+
 /// Carries out atomic batches: all changes are checked on all devices, then all are made, or none.
 final class ConfigurationService {
     /// A batch as it was asked for, its lock proved.
@@ -31,13 +41,17 @@ final class ConfigurationService {
         }
     }
 
-    private let worker: (String) -> WorkerHandle?
+    weak var observer: (any ConfigurationObserver)?
+    let fleet: WorkerSupervisor
+    let books: DeviceStore
+    let locks: LockService
+    let resolver: DeviceResolver
+    let clients: ClientRegistry
+    private let lifecycle: Lifecycle
     private let keeper: RestartStore
     /// Devices whose configuration is being changed now.
     private var busy: Set<String> = []
     private var queue: [Run] = []
-    /// Told of each device whose configuration has been changed, or taken back, by now.
-    var onEnd: ((String) -> Void)?
 
     /// Batches that may wait for one device, and for all of them: one slow camera must not cost the others their turn.
     private static let maximumQueue = 64
@@ -46,9 +60,17 @@ final class ConfigurationService {
     /// How long a change waits for a worker that is just starting, or just coming back to a new coordinator, milliseconds.
     private static let patience: Int64 = 5000
 
-    init(_ keeper: RestartStore, worker: @escaping (String) -> WorkerHandle?) {
+    init(
+        _ lifecycle: Lifecycle, _ keeper: RestartStore, _ fleet: WorkerSupervisor, _ books: DeviceStore,
+        _ locks: LockService, _ resolver: DeviceResolver, _ clients: ClientRegistry
+    ) {
+        self.lifecycle = lifecycle
         self.keeper = keeper
-        self.worker = worker
+        self.fleet = fleet
+        self.books = books
+        self.locks = locks
+        self.resolver = resolver
+        self.clients = clients
     }
 
     /// Whether the device's configuration is being changed now.
@@ -111,7 +133,7 @@ final class ConfigurationService {
         }
     }
 
-    // A worker that has died can't say what it had done by then, which is something else than a refusal.
+    // A worker that has died can't report what it had done by then. That is not a refusal.
     private func answered(
         _ run: Run, _ device: String, _ result: Result<JSONValue, BusError>,
         _ step: (inout BatchTransaction) -> [BatchTransaction.Action]
@@ -127,7 +149,7 @@ final class ConfigurationService {
         _ run: Run, _ device: String, _ action: WorkerOrder.Action,
         completion: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
-        guard let worker = worker(device) else {
+        guard let worker = fleet.workers[device] else {
             return completion(.failure(.deviceNotFound(device, known: [])))
         }
         let give = { worker.order(action, fence: run.batch.fence, completion: completion) }
@@ -145,7 +167,7 @@ final class ConfigurationService {
         perform(run.transaction.decided(isKept ? .success(()) : .failure(BusError(.internalError, message))), run)
     }
 
-    // Nobody is told of a change that a worker would still take back if this process ended now: so each is told first, and says so.
+    // A worker would still take back a change if this process ended now. So each worker confirms before the reply.
     private func finish(_ run: Run, _ outcome: BatchTransaction.Outcome) {
         var awaited = run.batch.changes.count
         for change in run.batch.changes {
@@ -159,7 +181,10 @@ final class ConfigurationService {
     private func end(_ run: Run, _ outcome: BatchTransaction.Outcome) {
         keeper.settle(run.id)
         for change in run.batch.changes { busy.remove(change.device) }
-        for change in run.batch.changes { onEnd?(change.device) }
+        // At the bus's end workers go without taking back what was not decided.
+        for change in run.batch.changes where !lifecycle.isStopping {
+            if let worker = fleet.workers[change.device] { remember(worker) }
+        }
         switch outcome {
         case .success(let results): run.completion(.success(reply(run.batch, results)))
         case .failure(let error, _, _, _): run.completion(.failure(outcome.error ?? error))
@@ -176,7 +201,7 @@ final class ConfigurationService {
             adjusted += result.removeValue(forKey: "adjusted")?.array ?? []
             // After a dry run the device's generation is what it was.
             generation[change.device] =
-                result.removeValue(forKey: "generation") ?? worker(change.device)?.status["generation"] ?? 0
+                result.removeValue(forKey: "generation") ?? fleet.workers[change.device]?.status["generation"] ?? 0
             applied[change.device] = .object(result)
         }
         return [

@@ -4,10 +4,10 @@ import CaptureCore
 import JSON
 import LinuxIO
 
-/// Locks exposures that were asked to be locked when they have settled (`device.expose` with `thenLock`).
+/// Locks exposures when they have settled (`device.expose` with `thenLock`).
 ///
-/// That one will be locked was told in a reply, so it is kept for the next coordinator until it is. With the device's process ends what
-/// it has metered: an exposure that is locked before it is metered anew would be another, so that is told and not done.
+/// A reply has promised the lock, so the next coordinator keeps the promise. When the device's process ends, what it has metered is lost:
+/// the exposure is not locked then, and that is published.
 final class ExposureLockRegistry {
     private final class Wish {
         let kept: KeptExposure
@@ -26,8 +26,9 @@ final class ExposureLockRegistry {
     private let loop: Loop
     private let locks: LockService
     private let keeper: RestartStore
-    private let set: (_ device: String, _ fence: UInt64, @escaping Responder) -> Void
-    private let tell: (_ device: String, _ members: [String: JSONValue]) -> Void
+    private let configurations: ConfigurationService
+    private let lifecycle: Lifecycle
+    private let events: EventSocket
     /// By the device's `uniqueID`.
     private var wishes: [String: Wish] = [:]
     private var saveTimer: Loop.Token?
@@ -41,19 +42,16 @@ final class ExposureLockRegistry {
     /// When what could not be written is tried again, milliseconds.
     private static let saveInterval: Int64 = 1000
 
-    /// - Parameters:
-    ///   - set: locks a device's exposure under a fence.
-    ///   - tell: publishes `exposureLockFailed`.
     init(
-        _ loop: Loop, _ locks: LockService, _ keeper: RestartStore,
-        set: @escaping (String, UInt64, @escaping Responder) -> Void,
-        tell: @escaping (String, [String: JSONValue]) -> Void
+        _ loop: Loop, _ lifecycle: Lifecycle, _ events: EventSocket, _ locks: LockService, _ keeper: RestartStore,
+        _ configurations: ConfigurationService
     ) {
         self.loop = loop
         self.locks = locks
         self.keeper = keeper
-        self.set = set
-        self.tell = tell
+        self.lifecycle = lifecycle
+        self.events = events
+        self.configurations = configurations
         for kept in keeper.exposures { wishes[kept.device] = Wish(kept, isInherited: true) }
     }
 
@@ -131,7 +129,7 @@ final class ExposureLockRegistry {
     private func lock(_ worker: WorkerHandle, _ wish: Wish) {
         wish.isLocking = true
         let device = worker.device.id
-        let told: Responder = { [weak self, weak worker] result in
+        let done: Responder = { [weak self, weak worker] result in
             guard let self else { return }
             // Only now: a coordinator that comes in between has it to do again.
             if let worker, isPending(wish, worker) { cancel(worker) }
@@ -143,26 +141,33 @@ final class ExposureLockRegistry {
         if let present, !present.isTransient,
             present.holder.isSameProcess(as: wish.kept.holder) || present.fence == wish.kept.fence
         {
-            return set(device, present.fence, told)
+            return set(device, present.fence, done)
         }
         let wait = present?.isTransient ?? false ? Self.callWait : 0
-        locks.withTransientLock(on: [device], for: .ourselves, wait: wait, then: told) {
+        locks.withTransientLock(on: [device], for: .ourselves, wait: wait, then: done) {
             [weak self, weak worker] fence, done in
             guard let self, let worker, isPending(wish, worker) else { return done(.success([:])) }
             set(device, fence, done)
         }
     }
 
+    private func set(_ device: String, _ fence: UInt64, _ respond: @escaping Responder) {
+        configurations.setControls(["exposureMode": "locked"], device, fence, respond)
+    }
+
     private func lost(_ device: String, _ wish: Wish) {
         let error = BusError(.workerCrashed, "The device's process ended before its exposure had settled.")
-        // Those who want to know are just coming back.
+        // Subscribers are just connecting again.
         loop.schedule(afterMilliseconds: wish.isInherited ? Self.returnTime : 0) { [weak self] in
             self?.failed(device, error)
         }
     }
 
     private func failed(_ device: String, _ error: BusError) {
-        tell(device, ["reason": .string(error.reason.rawValue), "holder": error.data["holder"] ?? .null])
+        guard !lifecycle.isStopping else { return }
+        events.event(
+            "event/device/\(device)", "exposureLockFailed",
+            ["reason": .string(error.reason.rawValue), "holder": error.data["holder"] ?? .null])
     }
 
     /// Writes what is to be locked; what can't be written is tried again, as what was called off must not come back.

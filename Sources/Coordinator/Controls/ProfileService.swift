@@ -4,20 +4,39 @@ import CaptureCore
 import JSON
 
 /// `profile.save`, `apply`, `list`, `delete`
-extension Coordinator {
-    static let profileServices: [String: Service] = [
-        "profile.save": { $0.saveProfile }, "profile.apply": { $0.applyProfile },
-        "profile.list": { $0.listProfiles }, "profile.delete": { $0.deleteProfile },
-    ]
+final class ProfileService: MethodService {
+    private let profiles: FileStore<ProfileBook>
+    private let fleet: WorkerSupervisor
+    private let resolver: DeviceResolver
+    private let clients: ClientRegistry
+    private let configurations: ConfigurationService
 
-    func saveProfile(_ call: Call, _ respond: @escaping Responder) {
+    init(
+        _ profiles: FileStore<ProfileBook>, _ fleet: WorkerSupervisor, _ resolver: DeviceResolver,
+        _ clients: ClientRegistry, _ configurations: ConfigurationService
+    ) {
+        self.profiles = profiles
+        self.fleet = fleet
+        self.resolver = resolver
+        self.clients = clients
+        self.configurations = configurations
+    }
+
+    var methods: [String: Handler] {
+        [
+            "profile.save": .plain(save), "profile.apply": .plain(apply), "profile.list": .plain(list),
+            "profile.delete": .plain(delete),
+        ]
+    }
+
+    private func save(_ call: Call, _ respond: @escaping Responder) {
         let name = call.string("name") ?? ""
         do throws(BusError) {
-            // What can't be kept needs no reading.
+            // Check first whether the profile can be kept.
             var trial = profiles.book
             try trial.save(Profile(devices: [], saved: 0), as: name)
-            let devices = try devices(call)
-            try checkCameras(devices, "a profile")
+            let devices = try resolver.devices(call)
+            try resolver.checkCameras(devices, "a profile")
             let workers = devices.compactMap { fleet.workers[$0] }
             readSettings(workers) { [weak self] result in
                 guard let self else { return }
@@ -28,7 +47,8 @@ extension Coordinator {
                     } then: {
                         [weak self] isKept in
                         guard let self else { return }
-                        respond(.success(Self.told(isKept, ["profile": value(of: profile, name)])))
+                        let result: JSONValue = ["profile": value(of: profile, name)]
+                        respond(.success(result.marked(isKept: isKept)))
                     }
                 } catch {
                     respond(.failure(error))
@@ -39,7 +59,7 @@ extension Coordinator {
         }
     }
 
-    /// How the devices are set now: asked of all at once, told when the last one has answered.
+    /// Reads the settings of all devices at the same time.
     private func readSettings(
         _ workers: [WorkerHandle], _ completion: @escaping (Result<[DeviceSettings], BusError>) -> Void
     ) {
@@ -60,8 +80,8 @@ extension Coordinator {
     }
 
     private func read(_ worker: WorkerHandle, _ completion: @escaping (Result<DeviceSettings, BusError>) -> Void) {
-        worker.whenReady(withinMilliseconds: worker.device.isPlugged ? Self.patience : 0) {
-            guard worker.isRunning, worker.isConnected else { return completion(.failure(Self.notReady(worker))) }
+        worker.whenReady(withinMilliseconds: worker.device.isPlugged ? WorkerHandle.patience : 0) {
+            guard worker.isRunning, worker.isConnected else { return completion(.failure(worker.notReady)) }
             worker.readControls { result in
                 completion(
                     result.map { answer in
@@ -79,7 +99,7 @@ extension Coordinator {
         }
     }
 
-    func applyProfile(_ call: Call, _ respond: @escaping Responder) {
+    private func apply(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let profile = try profiles.book.profile(call.string("name") ?? "")
             var batch = ConfigurationService.Batch(
@@ -95,11 +115,11 @@ extension Coordinator {
                 batch.changes.append((device, change, device))
                 leftOut += missed
             }
-            let holder = holder(call.caller)
-            carryOut(batch, token: call.string("lock"), call) { [weak self, batch] result in
-                let result = result.map { Self.told(leftOut, $0) }
+            let holder = clients.holder(call.caller)
+            configurations.carryOut(batch, token: call.string("lock"), call) { [weak self, batch] result in
+                let result = result.map { Self.adjusted($0, leftOut) }
                 guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
-                respond(.success(Self.told(tellSessions(of: holder, batch.changes), value)))
+                respond(.success(value.marked(isKept: configurations.noteFormats(of: holder, batch.changes))))
             }
         } catch {
             respond(.failure(error))
@@ -121,7 +141,7 @@ extension Coordinator {
                 return (worker, settings)
             }
         }
-        return try devices(call).compactMap { fleet.workers[$0] }.map { worker throws(BusError) in
+        return try resolver.devices(call).compactMap { fleet.workers[$0] }.map { worker throws(BusError) in
             let identity = worker.device.identity
             guard
                 let settings = profile.settings(
@@ -139,15 +159,15 @@ extension Coordinator {
         worker.description?["controls"]?.array?.compactMap { try? CaptureControl(json: $0) }
     }
 
-    /// What a device could not be told at all belongs to what is otherwise than it was asked.
-    private static func told(_ leftOut: [Adjustment], _ result: JSONValue) -> JSONValue {
+    /// The result with the settings that were left out, as adjustments.
+    private static func adjusted(_ result: JSONValue, _ leftOut: [Adjustment]) -> JSONValue {
         guard !leftOut.isEmpty, var members = result.object else { return result }
         members["verdict"] = "adjusted"
         members["adjusted"] = .array(leftOut.map(\.json) + (members["adjusted"]?.array ?? []))
         return .object(members)
     }
 
-    func listProfiles(_ call: Call, _ respond: @escaping Responder) {
+    private func list(_ call: Call, _ respond: @escaping Responder) {
         let book = profiles.book
         respond(
             .success(["profiles": .array(book.names.compactMap { name in book[name].map { value(of: $0, name) } })]))
@@ -162,13 +182,13 @@ extension Coordinator {
         return ["name": .string(name), "saved": JSONValue(profile.saved), "devices": .array(devices)]
     }
 
-    func deleteProfile(_ call: Call, _ respond: @escaping Responder) {
+    private func delete(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let name = call.string("name") ?? ""
             try profiles.change { book throws(BusError) in
                 try book.delete(name)
             } then: { isKept in
-                respond(.success(Self.told(isKept, [:])))
+                respond(.success(JSONValue.object([:]).marked(isKept: isKept)))
             }
         } catch {
             respond(.failure(error))

@@ -2,13 +2,58 @@ import BusServer
 import CaptureCore
 import JSON
 
-extension Coordinator {
-    /// The value of `state/device/<id>/`: what the worker says, and what only the coordinator knows.
-    func deviceValue(_ worker: WorkerHandle) -> JSONValue {
+/// The photos that are being taken, for the state of their cameras.
+protocol DevicePhotoState: AnyObject {
+    /// `photo` of `state/device/<id>/`: {readiness, waiting, owner?}.
+    func member(of worker: WorkerHandle) -> JSONValue
+}
+
+/// Publishes `state/device/<id>/`, and that devices were connected or disconnected.
+final class DevicePublisher {
+    weak var photos: (any DevicePhotoState)?
+    private let lifecycle: Lifecycle
+    private let events: EventSocket
+    private let fleet: WorkerSupervisor
+    private let locks: LockService
+    private let pressures: PressureRegistry
+    private let rigs: RigRegistry
+    /// Which devices were connected when they were published last, by `uniqueID`.
+    private var connected: [String: Bool] = [:]
+
+    init(
+        _ lifecycle: Lifecycle, _ events: EventSocket, _ fleet: WorkerSupervisor, _ locks: LockService,
+        _ pressures: PressureRegistry, _ rigs: RigRegistry
+    ) {
+        self.lifecycle = lifecycle
+        self.events = events
+        self.fleet = fleet
+        self.locks = locks
+        self.pressures = pressures
+        self.rigs = rigs
+    }
+
+    /// Publishes how a device is now.
+    func publish(_ worker: WorkerHandle) {
+        events.set("state/device/\(worker.device.id)", value(of: worker))
+        let (uniqueID, isConnected) = (worker.device.identity.uniqueID, worker.isConnected)
+        let before = connected.updateValue(isConnected, forKey: uniqueID)
+        if before != isConnected { rigs.refresh() }
+        // A device that is there at the start has not just been connected.
+        guard before != isConnected, before != nil || (lifecycle.isReady && isConnected) else { return }
+        events.event(
+            "event/device/\(worker.device.id)", isConnected ? "connected" : "disconnected",
+            ["uniqueID": .string(uniqueID)])
+    }
+
+    /// Forgets devices that are gone.
+    func forgetGone() { connected = connected.filter { fleet.worker(of: $0.key) != nil } }
+
+    /// The value of `state/device/<id>/`: what the worker reports, and what only the coordinator knows.
+    func value(of worker: WorkerHandle) -> JSONValue {
         let device = worker.device
         let status = worker.status
         var error = worker.state == .restarting ? Self.crashed : status["error"] ?? .null
-        if !device.isPlugged, error["reason"]?.string != "deviceDisconnected" { error = Self.disconnected(device) }
+        if !device.isPlugged, error["reason"]?.string != "deviceDisconnected" { error = device.disconnected }
         var members: [String: JSONValue] = [
             "id": .string(device.id), "uniqueID": .string(device.identity.uniqueID),
             "name": .string(device.identity.localizedName), "mediaType": .string(device.identity.mediaType.rawValue),
@@ -30,7 +75,7 @@ extension Coordinator {
         if device.identity.mediaType == .audio {
             members["dataSources"] = status["dataSources"] ?? []
         } else {
-            members["photo"] = photoMember(worker)
+            members["photo"] = photos?.member(of: worker) ?? .null
         }
         return .object(members)
     }
@@ -46,14 +91,7 @@ extension Coordinator {
         "reason": "workerCrashed", "message": "The device's worker process ended and is started again.",
     ]
 
-    static func disconnected(_ device: ManagedDevice) -> JSONValue {
-        [
-            "reason": "deviceDisconnected",
-            "message": .string("\(device.id) is not plugged in; it goes on by itself when it is back."),
-        ]
-    }
-
-    // A lock that lasts for one call is nobody else's business.
+    // A lock for one call is not published.
     private func lockMember(_ device: String) -> JSONValue {
         guard let lock = locks.table.lock(on: device), !lock.isTransient else { return .null }
         return [

@@ -4,9 +4,9 @@ import CaptureCore
 import JSON
 
 /// `device.rename`
-extension Coordinator {
+extension DeviceService {
     func rename(_ call: Call, _ respond: @escaping Responder) {
-        withWorker(call, respond) { [weak self] worker in
+        resolver.withWorker(call, respond) { [weak self] worker in
             guard let self else { return }
             let alias = call.string("name").flatMap { $0.isEmpty ? nil : $0 }
             let uniqueID = worker.device.identity.uniqueID
@@ -14,7 +14,7 @@ extension Coordinator {
                 try checkAlias(alias, of: worker.device)
                 if let token = call.string("lock") {
                     let lock = try locks.authorize(token: token, devices: [worker.device.id])
-                    if desk.isBusy(worker.device.id) {
+                    if configurations.isBusy(worker.device.id) {
                         throw LockTable.Refusal.busy(device: worker.device.id, holder: lock.holder, queue: 0).error()
                     }
                     return rename(uniqueID, to: alias, respond)
@@ -22,7 +22,7 @@ extension Coordinator {
             } catch {
                 return respond(.failure(error))
             }
-            locks.withTransientLock(on: [worker.device.id], for: holder(call.caller), then: respond) {
+            locks.withTransientLock(on: [worker.device.id], for: clients.holder(call.caller), then: respond) {
                 [weak self] _, done in
                 self?.rename(uniqueID, to: alias, done)
             }
@@ -30,7 +30,7 @@ extension Coordinator {
     }
 
     private func checkAlias(_ alias: String?, of device: ManagedDevice) throws(BusError) {
-        if let configured = configuration.aliases[device.identity.uniqueID] {
+        if let configured = configuration.current.aliases[device.identity.uniqueID] {
             throw .invalidParams(
                 "name", "\(device.id) has its name '\(configured)' from the configuration file; change it there")
         }
@@ -39,7 +39,7 @@ extension Coordinator {
             throw .invalidParams("name", "a device's name is 1 to 32 of the characters a-z, 0-9 and '-'")
         }
         guard !rigs.isRig(alias) else { throw .invalidParams("name", "'\(alias)' is the name of a rig") }
-        if let owner = roster.owner(of: alias, wishes), owner != device.identity.uniqueID {
+        if let owner = roster.owner(of: alias, updater.wishes), owner != device.identity.uniqueID {
             throw .invalidParams("name", "'\(alias)' is the name of another device (\(owner))")
         }
     }
@@ -48,23 +48,17 @@ extension Coordinator {
         books.change { book in
             book.update(uniqueID, name: "", at: DeviceStore.now) { $0.alias = alias }
         }
-        setDevices()
+        updater.setDevices()
         books.save { [weak self] isKept in
             guard let self, let worker = fleet.worker(of: uniqueID) else {
                 return respond(.failure(BusError(.deviceNotFound, "The device has gone while it was renamed.")))
             }
-            // Whoever goes on with the new id finds it at work.
-            worker.whenReady(withinMilliseconds: worker.device.isPlugged ? Self.patience : 0) { [weak self] in
+            // The next request with the new id finds it ready.
+            worker.whenReady(withinMilliseconds: worker.device.isPlugged ? WorkerHandle.patience : 0) { [weak self] in
                 guard let self else { return }
-                respond(.success(Self.told(isKept, ["device": deviceValue(worker)])))
+                let result: JSONValue = ["device": publisher.value(of: worker)]
+                respond(.success(result.marked(isKept: isKept)))
             }
         }
-    }
-
-    /// A result with the word that it does not outlive the bus, if so.
-    static func told(_ isKept: Bool, _ result: JSONValue) -> JSONValue {
-        guard !isKept, var members = result.object else { return result }
-        members["kept"] = false
-        return .object(members)
     }
 }

@@ -5,14 +5,14 @@ import JSON
 import LinuxIO
 
 /// `device.who`
-extension Coordinator {
+extension DeviceService {
     func who(_ call: Call, _ respond: @escaping Responder) {
-        withWorker(call, respond) { worker in
+        resolver.withWorker(call, respond) { worker in
             worker.readUsers { [weak self] result in
                 guard let self else { return }
                 switch result {
                 case .success(let users): respond(.success(usage(of: worker, users)))
-                // Without its worker nobody gets frames; what else has the node open, nobody can look for.
+                // Without its worker nobody gets frames. Other programs that have the node open can't be looked for.
                 case .failure(let error) where error.reason == .workerCrashed:
                     respond(.success(usage(of: worker, ["subscribers": [], "foreign": [], "complete": false])))
                 case .failure(let error): respond(.failure(error))
@@ -24,7 +24,7 @@ extension Coordinator {
     private func usage(of worker: WorkerHandle, _ users: JSONValue) -> JSONValue {
         let device = worker.device.id
         var lock = JSONValue.null
-        // A lock that lasts for one call is nobody else's business.
+        // A lock for one call is not published.
         if let held = locks.table.lock(on: device), !held.isTransient {
             lock = [
                 "id": .string(held.id), "holder": held.holder.json, "fence": JSONValue(held.fence),
@@ -45,16 +45,16 @@ extension Coordinator {
         ]
     }
 
-    /// A subscriber by the name that it gave itself, where it has said hello.
+    /// A subscriber with the name that it gave itself, if it has said hello.
     private func named(_ subscriber: JSONValue) -> JSONValue {
         guard var members = subscriber.object, let pid = members["pid"]?.integer.flatMap({ Int32(exactly: $0) }) else {
             return subscriber
         }
         if let recorder = recorders.recorder(of: pid) {
             members["name"] = "camerabus-recorder"
-            // One that holds the past for live photos makes no movie that is told of.
+            // A recorder of live photos makes no movie that is published.
             if !recorders.isListenedTo(recorder.movie) { members["movie"] = .string(recorder.movie) }
-        } else if let peer = connections.peer(pid: pid), let name = processNames[peer] {
+        } else if let name = clients.name(of: pid) {
             members["name"] = .string(name)
         }
         return .object(members)

@@ -5,7 +5,7 @@ import Logging
 
 /// Keeps the device book (``DeviceBook``) in `devices.json`: what a reply rests on is there before the reply, everything else
 /// within a second.
-final class DeviceStore {
+final class DeviceStore: ProblemReporter {
     private(set) var book = DeviceBook()
     /// What is wrong with it.
     private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }

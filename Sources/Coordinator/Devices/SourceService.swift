@@ -2,35 +2,57 @@ import BusProtocol
 import CaptureCore
 import JSON
 
-/// `source.create`, `delete`
-extension Coordinator {
-    static let sourceServices: [String: Service] = [
-        "source.create": { $0.createSource }, "source.delete": { $0.deleteSource },
-    ]
+/// `source.create`, `delete`: devices that clients make of their own frames.
+final class SourceService: MethodService {
+    private let sources: SourceRegistry
+    private let updater: DeviceUpdater
+    private let fleet: WorkerSupervisor
+    private let resolver: DeviceResolver
+    private let rigs: RigRegistry
+    private let clients: ClientRegistry
+    private let permission: AuthorizationService
+    private let directory: RuntimeDirectory
 
-    private func createSource(_ call: Call, _ respond: @escaping Responder) {
+    init(
+        _ sources: SourceRegistry, _ updater: DeviceUpdater, _ fleet: WorkerSupervisor, _ resolver: DeviceResolver,
+        _ rigs: RigRegistry, _ clients: ClientRegistry, _ permission: AuthorizationService,
+        _ directory: RuntimeDirectory
+    ) {
+        self.sources = sources
+        self.updater = updater
+        self.fleet = fleet
+        self.resolver = resolver
+        self.rigs = rigs
+        self.clients = clients
+        self.permission = permission
+        self.directory = directory
+    }
+
+    var methods: [String: Handler] { ["source.create": .plain(create), "source.delete": .plain(delete)] }
+
+    private func create(_ call: Call, _ respond: @escaping Responder) {
         let source: ClientSource
         do throws(BusError) {
             source = try sources.add(readSource(call))
         } catch {
             return respond(.failure(error))
         }
-        setDevices()
+        updater.setDevices()
         guard let worker = fleet.worker(of: source.uniqueID) else {
             sources.remove(source.uniqueID)
-            setDevices()
+            updater.setDevices()
             return respond(
                 .failure(
                     .invalidParams("name", "no device id can be made of '\(source.name)': another device has it")))
         }
         let path = directory.sourceSocket(of: source)
-        worker.whenReady(withinMilliseconds: Self.patience) { [weak self] in
+        worker.whenReady(withinMilliseconds: WorkerHandle.patience) { [weak self] in
             guard let self else { return }
             // Its process may have ended, or deleted it, meanwhile.
             guard sources.sources[source.uniqueID] == source, worker.isRunning, worker.description != nil else {
                 if sources.sources[source.uniqueID] == source {
                     sources.remove(source.uniqueID)
-                    setDevices()
+                    updater.setDevices()
                 }
                 return respond(
                     .failure(
@@ -71,7 +93,7 @@ extension Coordinator {
         let source = ClientSource(
             name: name,
             format: FormatSelection(pixelFormat: pixelFormat, dimensions: Dimensions(width: width, height: height)),
-            frameDuration: frameDuration, owner: holder(call.caller))
+            frameDuration: frameDuration, owner: clients.holder(call.caller))
         guard source.layout != nil else {
             throw BusError(
                 .limitExceeded, "A frame may have \(ClientSource.maximumFrameBytes) bytes at most.",
@@ -80,23 +102,23 @@ extension Coordinator {
         return source
     }
 
-    private func deleteSource(_ call: Call, _ respond: @escaping Responder) {
-        withWorker(call, respond) { worker in
-            guard let source = self.sources.sources[worker.device.identity.uniqueID] else {
+    private func delete(_ call: Call, _ respond: @escaping Responder) {
+        resolver.withWorker(call, respond) { [self] worker in
+            guard let source = sources.sources[worker.device.identity.uniqueID] else {
                 return respond(.failure(.invalidParams("device", "\(worker.device.id) is no source of a client")))
             }
-            let owner = self.holder(call.caller)
+            let owner = clients.holder(call.caller)
             let isOwner = owner.pid == source.owner.pid && owner.startTime == source.owner.startTime
-            guard isOwner || self.permission.isAdmin(call.caller) else {
+            guard isOwner || permission.isAdmin(call.caller) else {
                 return respond(
                     .failure(
                         BusError(
                             .unauthorized, "Only the process that made it, and administrators, may delete a source.",
                             ["status": "denied", "needed": "owner"])))
             }
-            let isKept = self.sources.remove(source.uniqueID)
-            self.setDevices()
-            respond(.success(Self.told(isKept, [:])))
+            let isKept = sources.remove(source.uniqueID)
+            updater.setDevices()
+            respond(.success(JSONValue.object([:]).marked(isKept: isKept)))
         }
     }
 }

@@ -117,7 +117,8 @@ final class WorkerHandle {
     init(
         _ device: ManagedDevice, committed: JSONValue?, standIn: JSONValue?, former: WorkerHandle? = nil, _ loop: Loop,
         launch: Launch, logger: Logger,
-        send: @escaping (_ connection: [UInt8], _ order: WorkerOrder) -> Bool, onHello: @escaping (WorkerHandle) -> Void,
+        send: @escaping (_ connection: [UInt8], _ order: WorkerOrder) -> Bool,
+        onHello: @escaping (WorkerHandle) -> Void,
         onChange: @escaping (WorkerHandle) -> Void
     ) {
         self.device = device

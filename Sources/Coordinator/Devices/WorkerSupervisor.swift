@@ -6,7 +6,27 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// All devices with their workers: who there is, and the conversation over `internal/workers.sock`.
+/// Acts on what happens to devices and their workers.
+protocol WorkerObserver: AnyObject {
+    /// Something of a device has changed; without a worker the device is gone.
+    func deviceChanged(_ device: String, _ worker: WorkerHandle?)
+    /// A worker process has said hello, or has connected again.
+    func workerGreeted(_ worker: WorkerHandle)
+    /// Devices get other ids. Called before anything else changes.
+    func devicesRenamed(_ names: [(device: String, name: String)])
+    /// A worker has seen this fence.
+    func fenceSeen(_ fence: UInt64)
+}
+
+/// Processes of another kind, whose sockets have names of the same kind.
+protocol SocketNameHolder: AnyObject {
+    /// Whether a process has that name, or is about to end under it.
+    func hasProcess(_ name: String) -> Bool
+    /// Starts the processes whose names were taken.
+    func startWaiting()
+}
+
+/// The devices with their workers: starts and ends the workers, and talks to them over `internal/workers.sock`.
 final class WorkerSupervisor {
     private let loop: Loop
     private let server: ServerSocket
@@ -16,37 +36,17 @@ final class WorkerSupervisor {
     private(set) var workers: [String: WorkerHandle] = [:]
     /// Workers of devices that were taken away, until they have ended.
     private var leaving: [WorkerHandle] = []
-    /// Told of every change of a device; the worker is nil when it is gone.
-    var onChange: ((_ device: String, WorkerHandle?) -> Void)?
-    /// Told of what happens to a device.
-    var onEvent: ((_ device: String, _ event: String, _ members: [String: JSONValue]) -> Void)?
-    /// Who may come in at a device's doors, for its first moments.
-    var doors: ((DeviceIdentity) -> DoorList?)?
-    /// Told when somebody came to a device's doors in vain.
-    var onRefused: ((DeviceIdentity, _ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
-    /// Told when somebody came to a rig's door in vain.
-    var onSetRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
-    /// Told how far a photo is, with its file if that was wanted and is finished.
+    weak var observer: (any WorkerObserver)?
+    /// The matchers: a rig's socket has a name of the same kind.
+    weak var matchers: (any SocketNameHolder)?
+    private let lifecycle: Lifecycle
+    private let events: EventSocket
+    private let books: DeviceStore
+    private let keeper: RestartStore
+    private let permission: AuthorizationService
+    /// Gets how far a photo is, with its file if that was asked for and is finished.
     var onPhoto: ((WorkerHandle, WorkerHandle.PhotoReport, _ file: Message?) -> Void)?
-    /// Told when a worker has started anew.
-    var onHello: ((WorkerHandle) -> Void)?
-    /// Told of devices that are going to have another id, before anything else is.
-    var onRename: (([(device: String, name: String)]) -> Void)?
-    /// Whether a rig's matcher still has that name, and with it the socket that a worker would have.
-    var isMatcher: ((_ name: String) -> Bool)?
-    /// Told when a worker has ended and let go of its name.
-    var onFree: (() -> Void)?
-    /// What was last committed on a device, for its first worker.
-    var committed: ((_ uniqueID: String) -> JSONValue?)?
-    /// What an earlier worker had set on a device for a photo, likewise.
-    var standIn: ((_ uniqueID: String) -> JSONValue?)?
-    /// Told of what is set on a device for a photo; nil: nothing any more.
-    var onStandIn: ((_ uniqueID: String, JSONValue?) -> Void)?
     var order = DeviceOrder(configured: [])
-    /// Which transactions over several devices are to stay, of those that a worker can't know the end of.
-    var isDecided: ((_ transaction: String) -> Bool)?
-    /// Told of the highest fence that a worker has seen.
-    var onFence: ((UInt64) -> Void)?
     private var whenAllHaveEnded: (() -> Void)?
     /// What workers said before it was known which devices there are: of each connection the last of each kind.
     private var early: [[UInt8]: Early] = [:]
@@ -61,8 +61,17 @@ final class WorkerSupervisor {
 
     private static let maximumEarly = 256
 
-    init(_ loop: Loop, _ server: ServerSocket, launch: WorkerHandle.Launch, logger: Logger) {
+    init(
+        _ loop: Loop, _ lifecycle: Lifecycle, _ server: ServerSocket, launch: WorkerHandle.Launch,
+        _ events: EventSocket,
+        _ books: DeviceStore, _ keeper: RestartStore, _ permission: AuthorizationService, logger: Logger
+    ) {
         self.loop = loop
+        self.lifecycle = lifecycle
+        self.events = events
+        self.books = books
+        self.keeper = keeper
+        self.permission = permission
         self.server = server
         self.launch = launch
         self.logger = logger
@@ -77,7 +86,9 @@ final class WorkerSupervisor {
     }
 
     /// The worker of the device with that `uniqueID`.
-    func worker(of uniqueID: String) -> WorkerHandle? { workers.values.first { $0.device.identity.uniqueID == uniqueID } }
+    func worker(of uniqueID: String) -> WorkerHandle? {
+        workers.values.first { $0.device.identity.uniqueID == uniqueID }
+    }
 
     /// Whether a worker has that name, or is about to end under it.
     func hasProcess(_ name: String) -> Bool {
@@ -124,7 +135,7 @@ final class WorkerSupervisor {
                 worker.update(wish, isNew: wish.isPlugged && (!device.isPlugged || wasRemoved))
             }
         }
-        onRename?(renamed.map { ($0.old.device.id, $0.device.id) })
+        observer?.devicesRenamed(renamed.map { ($0.old.device.id, $0.device.id) })
         // An id that another device takes is not gone, nor is what that one brings along.
         let taken = Set(renamed.map(\.device.id))
         for (old, _) in renamed { remove(old.device.id, old, isTaken: taken.contains(old.device.id)) }
@@ -151,32 +162,35 @@ final class WorkerSupervisor {
 
     private func add(_ device: ManagedDevice, former: WorkerHandle? = nil) {
         let worker = WorkerHandle(
-            device, committed: committed?(device.identity.uniqueID), standIn: standIn?(device.identity.uniqueID),
+            device, committed: books.book[device.identity.uniqueID]?.committed,
+            standIn: keeper.standIn(device.identity.uniqueID),
             former: former, loop, launch: launch, logger: logger,
             send: { [weak self] connection, order in
                 (try? self?.server.socket.send(frames: [connection, order.json.serialized])) ?? false
             },
-            onHello: { [weak self] worker in self?.onHello?(worker) },
+            onHello: { [weak self] worker in self?.observer?.workerGreeted(worker) },
             onChange: { [weak self] worker in
                 guard let self else { return }
-                if workers[device.id] === worker { onChange?(device.id, worker) }
+                if workers[device.id] === worker { observer?.deviceChanged(device.id, worker) }
                 worker.tellIfReady()
                 if worker.isGone, worker.isStopped { ended(worker) }
             })
         worker.onEvent = { [weak self, weak worker] event, members in
-            guard let self, let worker, workers[device.id] === worker else { return }
-            onEvent?(device.id, event, members)
+            guard let self, let worker, workers[device.id] === worker, !lifecycle.isStopping else { return }
+            events.event("event/device/\(device.id)", event, members)
         }
         worker.onPhoto = { [weak self, weak worker] report, file in
             guard let self, let worker, workers[device.id] === worker else { return }
             onPhoto?(worker, report, file)
         }
-        worker.onStandIn = { [weak self] in self?.onStandIn?(device.identity.uniqueID, $0) }
-        worker.doors = { [weak self] in self?.doors?(device.identity) }
-        worker.onRefused = { [weak self] uid, gid, pid in self?.onRefused?(device.identity, uid, gid, pid) }
+        worker.onStandIn = { [weak keeper] in keeper?.save(standIn: $0, of: device.identity.uniqueID) }
+        worker.doors = { [weak permission] in permission?.book.doors(device.identity.authorizationMedia) }
+        worker.onRefused = { [weak permission] uid, gid, pid in
+            permission?.refused(uid: uid, gid: gid, pid: pid, device.identity.authorizationMedia)
+        }
         workers[device.id] = worker
         startIfFree(worker)
-        if !worker.hasBegun { onChange?(device.id, worker) }
+        if !worker.hasBegun { observer?.deviceChanged(device.id, worker) }
     }
 
     // Another worker of the device, or another process under its id, has first to let go of it.
@@ -186,7 +200,7 @@ final class WorkerSupervisor {
         let isTaken = leaving.contains {
             $0.device.id == device.id || $0.device.identity.uniqueID == device.identity.uniqueID
         }
-        if !isTaken, !(isMatcher?(device.id) ?? false) { worker.start() }
+        if !isTaken, !(matchers?.hasProcess(device.id) ?? false) { worker.start() }
     }
 
     private func remove(_ id: String, _ worker: WorkerHandle, isTaken: Bool = false) {
@@ -194,7 +208,7 @@ final class WorkerSupervisor {
         leaving.append(worker)
         worker.stop(by: MonotonicClock.now() + 3_000_000_000)
         if worker.isGone { ended(worker) }
-        if !isTaken { onChange?(id, nil) }
+        if !isTaken { observer?.deviceChanged(id, nil) }
     }
 
     private func ended(_ worker: WorkerHandle) {
@@ -208,7 +222,7 @@ final class WorkerSupervisor {
         }
         leaving.removeAll { $0 === worker }
         startWaiting()
-        onFree?()
+        matchers?.startWaiting()
         tellIfAllHaveEnded()
     }
 
@@ -248,11 +262,13 @@ final class WorkerSupervisor {
         guard case .hello(let device, _, let mediaPath, let link, let inDoubt) = report else {
             if early[connection] != nil { return keepEarly(report, connection) }
             if case .status(let value) = report, let fence = value["fence"]?.integer.flatMap({ UInt64(exactly: $0) }) {
-                onFence?(fence)
+                observer?.fenceSeen(fence)
             }
             guard let worker = workers.values.first(where: { $0.isConnection(connection) }) else {
                 // A matcher's, which says nothing else here.
-                if case .refused(let uid, let gid, let pid) = report { onSetRefused?(uid, gid, pid) }
+                if case .refused(let uid, let gid, let pid) = report {
+                    permission.refused(uid: uid, gid: gid, pid: pid, .video)
+                }
                 return
             }
             worker.received(report, file: file)
@@ -300,7 +316,7 @@ final class WorkerSupervisor {
     }
 
     private func settlement(_ transaction: String) -> WorkerOrder.Action {
-        isDecided?(transaction) == true ? .finish(transaction: transaction) : .rollBack(transaction: transaction)
+        keeper.isDecided(transaction) ? .finish(transaction: transaction) : .rollBack(transaction: transaction)
     }
 }
 

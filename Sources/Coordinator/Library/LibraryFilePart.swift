@@ -5,8 +5,8 @@ import ZeroMQ
 
 /// A part of a file of the capture library, as a librarian has read it.
 struct LibraryFilePart {
-    /// Keeps the memory that it was read into.
-    private final class Keeper: MessageOwner, @unchecked Sendable {
+    /// Keeps the memory with the part until the reply is sent.
+    private final class MappedPart: MessageOwner, @unchecked Sendable {
         private let view: SharedMemoryView
 
         init(_ view: SharedMemoryView) { self.view = view }
@@ -17,22 +17,22 @@ struct LibraryFilePart {
     /// Up to so many bytes are copied: a mapping for each would take more than they do.
     private static let maximumCopied = 64 << 10
 
-    private let told: [String: JSONValue]
+    private let members: [String: JSONValue]
     private let view: SharedMemoryView?
 
     /// - Parameters:
-    ///   - told: what the librarian said of it.
-    ///   - view: what it has filled; nil: nothing was to be read.
-    init(_ told: JSONValue, _ view: SharedMemoryView?) {
-        self.told = told.object ?? [:]
+    ///   - members: what the librarian reports of it.
+    ///   - view: the memory that it has filled; nil: nothing was to be read.
+    init(_ members: JSONValue, _ view: SharedMemoryView?) {
+        self.members = members.object ?? [:]
         self.view = view
     }
 
-    /// What is answered to a user.
+    /// The reply to a user.
     ///
-    /// - Throws: `limitExceeded` when too much is on its way to him.
-    func answer(to uid: UInt32, _ budget: AttachmentBudget) throws(BusError) -> CallReply {
-        var members = told
+    /// - Throws: `limitExceeded` when too many bytes are on their way to the user.
+    func reply(to uid: UInt32, _ budget: AttachmentBudget) throws(BusError) -> CallReply {
+        var members = members
         let count = members.removeValue(forKey: "bytes")?.integer.flatMap { Int(exactly: $0) } ?? -1
         guard (0...(view?.bytes.count ?? 0)).contains(count), let name = members["name"]?.string else {
             throw BusError(.internalError, "The librarian told another part than it was asked for.")
@@ -60,7 +60,7 @@ struct LibraryFilePart {
             try frame.allocate(count: count)
             frame.withUnsafeMutableBytes { $0.copyMemory(from: bytes) }
         } else {
-            try frame.borrow(bytes, from: Keeper(view))
+            try frame.borrow(bytes, from: MappedPart(view))
         }
         return frame
     }

@@ -3,27 +3,33 @@ import CaptureCore
 import JSON
 import LinuxIO
 
-/// `library.*`
-extension Coordinator {
-    static let libraryServices: [String: Service] = [
-        "library.list": { $0.listLibrary }, "library.get": { $0.getFromLibrary },
-        "library.delete": { $0.deleteFromLibrary },
-    ]
-    static let libraryReading: [String: AttachingService] = ["library.read": { $0.readFromLibrary }]
+/// `library.list`, `get`, `delete`, `read`
+final class LibraryService: MethodService {
+    private let librarians: LibrarianSupervisor
+    private let permission: AuthorizationService
+    private let clients: ClientRegistry
+    private let takes: TakeRegistry
+    private let budget = AttachmentBudget(.libraryParts)
 
-    /// Has the library looked after as movies are made.
-    func connectLibrary() {
-        library.directory = moviePlace.library
-        movies.onFinished = { [weak self] movie in
-            guard let self, !isStopping else { return }
-            returnLoans(of: movie)
-            let isOfTake = takes.finished(movie)
-            if movie.result?.reason == .recorderCrashed, !isOfTake { library.recover(movie.id) }
-        }
+    init(
+        _ librarians: LibrarianSupervisor, _ permission: AuthorizationService, _ clients: ClientRegistry,
+        _ takes: TakeRegistry
+    ) {
+        self.librarians = librarians
+        self.permission = permission
+        self.clients = clients
+        self.takes = takes
     }
 
-    private func listLibrary(_ call: Call, _ respond: @escaping Responder) {
-        askLibrary(
+    var methods: [String: Handler] {
+        [
+            "library.list": .plain(list), "library.get": .plain(get), "library.delete": .plain(delete),
+            "library.read": .attaching(read),
+        ]
+    }
+
+    private func list(_ call: Call, _ respond: @escaping Responder) {
+        ask(
             .list(
                 LibrarianRequest.Filter(
                     since: call.params["since"]?.integer, kind: call.string("kind"), device: call.string("device"),
@@ -33,19 +39,19 @@ extension Coordinator {
                         ?? LibrarianRequest.Filter.usualLimit)), call, respond)
     }
 
-    private func getFromLibrary(_ call: Call, _ respond: @escaping Responder) {
-        askLibrary(.get(call.string("id") ?? ""), call, respond)
+    private func get(_ call: Call, _ respond: @escaping Responder) {
+        ask(.get(call.string("id") ?? ""), call, respond)
     }
 
-    private func deleteFromLibrary(_ call: Call, _ respond: @escaping Responder) {
+    private func delete(_ call: Call, _ respond: @escaping Responder) {
         let id = call.string("id") ?? ""
-        askLibrary(.delete(id), call) { [weak self] result in
+        ask(.delete(id), call) { [weak self] result in
             if case .success = result { self?.takes.isGone(id) }
             respond(result)
         }
     }
 
-    private func readFromLibrary(_ call: Call, _ respond: @escaping ReplyTaker) {
+    private func read(_ call: Call, _ respond: @escaping ReplyTaker) {
         let part = LibrarianRequest.Part(
             id: call.string("id") ?? "", file: call.string("file") ?? "path",
             offset: call.params["offset"]?.integer ?? 0,
@@ -56,18 +62,18 @@ extension Coordinator {
         } catch {
             return respond(.failure(BusError(.internalError, "There is no memory for the part of a file: \(error).")))
         }
-        askLibrary(.read(part), call, filling: memory) { [libraryParts] result in
+        ask(.read(part), call, filling: memory) { [budget] result in
             do throws(BusError) {
-                let read = LibraryFilePart(try result.get(), memory?.view)
-                respond(try read.answer(to: call.caller.peer.uid, libraryParts))
+                let part = LibraryFilePart(try result.get(), memory?.view)
+                respond(try part.reply(to: call.caller.peer.uid, budget))
             } catch {
                 respond(.failure(error))
             }
         }
     }
 
-    // What others recorded is theirs: who may see a camera now may not see what it saw before.
-    private func askLibrary(
+    // Recordings belong to their user: permission for a camera now is no permission for what it recorded before.
+    private func ask(
         _ action: LibrarianRequest.Action, _ call: Call, filling memory: FilledMemory? = nil,
         _ respond: @escaping Responder
     ) {
@@ -76,10 +82,10 @@ extension Coordinator {
             try permission.authorize(call.caller, [.library])
         } catch {
             permission.tried(
-                uid: peer.uid, gid: peer.gid, pid: peer.pid, .library, program: programName(call.caller))
+                uid: peer.uid, gid: peer.gid, pid: peer.pid, .library, program: clients.programName(call.caller))
             return respond(.failure(error))
         }
-        library.ask(
+        librarians.ask(
             LibrarianRequest(action, uid: permission.isAdmin(call.caller) ? nil : peer.uid), by: peer.uid,
             filling: memory, completion: respond)
     }

@@ -6,9 +6,9 @@ import LinuxIO
 import Logging
 import Sodium
 
-/// Gives out the exclusive locks, and sees to it that each dies with its holder.
+/// Gives out the exclusive locks, and ends each with its holder.
 ///
-/// The rules are ``LockTable``'s; here are the clock, the disk, the holders' processes and those who want to know.
+/// ``LockTable`` has the rules. This class adds the clock, the disk, the holders' processes and the events.
 final class LockService {
     /// A lock with the secret that proves it. The token appears nowhere but in the reply.
     struct Grant {
@@ -40,6 +40,9 @@ final class LockService {
     private let keeper: RestartStore
     private let logger: Logger
     private let holders: HolderWatcher
+    let resolver: DeviceResolver
+    let clients: ClientRegistry
+    let cancellations: CancellationTable
     private(set) var table: LockTable
     private var pending: [UInt64: Pending] = [:]
     private var lastTicket: UInt64 = 0
@@ -49,7 +52,7 @@ final class LockService {
     private var inherited: Set<String> = []
     /// Locks that could not be kept, and so never began for anybody.
     private var unbegun: Set<String> = []
-    /// Told of each device whose lock began or ended.
+    /// Called for each device whose lock began or ended.
     var onChange: ((_ device: String, _ lock: Lock?, _ fence: UInt64) -> Void)?
 
     /// A coordinator that starts after a crash gives out higher fences than any that was given out before.
@@ -65,7 +68,13 @@ final class LockService {
     static let leaseOfUnknownProcess: Int64 = 10_000_000_000
 
     /// Takes over the locks of the coordinator before this one.
-    init(_ loop: Loop, events: EventSocket, keeper: RestartStore, holders: HolderWatcher, logger: Logger) {
+    init(
+        _ loop: Loop, events: EventSocket, keeper: RestartStore, holders: HolderWatcher, _ resolver: DeviceResolver,
+        _ clients: ClientRegistry, _ cancellations: CancellationTable, logger: Logger
+    ) {
+        self.resolver = resolver
+        self.clients = clients
+        self.cancellations = cancellations
         self.loop = loop
         self.events = events
         self.keeper = keeper
@@ -97,7 +106,7 @@ final class LockService {
         save()
         arm()
         guard !ended.isEmpty else { return }
-        // Those who want to know are just coming back.
+        // Subscribers are just connecting again.
         loop.schedule(afterMilliseconds: Self.returnTime) { [weak self] in
             for (lock, cause) in ended { self?.tellEnd(lock, cause, nil) }
         }
@@ -358,7 +367,7 @@ final class LockService {
 }
 
 extension LockService {
-    /// Who waits, the first in the queue first.
+    /// The waiters, in the order of the queue.
     var waits: JSONValue {
         .array(
             table.waits.map { request, deadline in

@@ -5,10 +5,28 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Keeps the movies: which are being made, for whom, and who is to know of it.
+/// Acts on movies of all kinds.
+protocol MovieObserver: AnyObject {
+    /// A movie of a coordinator before this one continues. Its owner has to connect again.
+    func movieAdopted(of owner: LockHolder)
+    func movieFinished(_ movie: RunningMovie)
+}
+
+/// Follows the progress of movies.
+protocol MovieProgressObserver: AnyObject {
+    /// A movie has changed, apart from its end.
+    func movieProgressed(_ movie: RunningMovie)
+}
+
+/// Photos that set cameras for a moment.
+protocol MoviePhotoState: AnyObject {
+    /// Whether a camera has another format than its own, or other exposures, for the moment of a photo.
+    func changesPicture(uniqueID: String) -> Bool
+}
+
+/// The current movies, and the last ones. Publishes `state/movie/<id>/`.
 ///
-/// What a movie may be, and what follows when something happens to it, is ``RunningMovie``'s affair; that a recorder makes it,
-/// ``RecorderSupervisor``'s.
+/// ``RunningMovie`` decides what a movie may be and what follows from events; ``RecorderSupervisor`` runs the recorders.
 final class MovieRegistry {
     private let events: EventSocket
     private let holders: HolderWatcher
@@ -21,26 +39,14 @@ final class MovieRegistry {
     /// The last ones, the oldest first.
     private var finished: [RunningMovie] = []
     let starts: MovieStarts
-    /// Who waits for the end of which.
+    /// Completions that wait for the end of a movie.
     private var stoppers: [String: [(Result<RunningMovie, BusError>) -> Void]] = [:]
     private(set) var hasEnded = false
 
-    /// What the owner may not have any more of what the movie is of, and is to be blank; nil: the movie is to end.
-    var withdrawal: ((RunningMovie) -> Set<AuthorizationMedia>?)?
-    /// The first of what the owner may not have of what the movie is of, as who asks for it is told.
-    var refused: ((RunningMovie) -> BusError)?
-    /// Why a movie of a session is to end; nil: it may go on.
-    var sessionEnd: ((RunningMovie) -> MovieEndReason?)?
-    /// The camera that a session has now in the place of a segment's; nil: it has that still, or none to go on with.
-    var sessionCamera: ((RunningMovie) -> RecorderOrder.Input?)?
-    /// Somebody's movie was taken over, who has to come back.
-    var onInherited: ((LockHolder) -> Void)?
-    /// Whether a camera, by `uniqueID`, has a size or exposures for a moment that are those of a photo.
-    var isSetForPhoto: ((String) -> Bool)?
-    /// Told when a movie is otherwise than it was, but for its end.
-    var onProgress: ((RunningMovie) -> Void)?
-    /// Told when a movie has ended.
-    var onFinished: ((RunningMovie) -> Void)?
+    weak var observer: (any MovieObserver)?
+    weak var takes: (any MovieProgressObserver)?
+    weak var photos: (any MoviePhotoState)?
+    private let access: MovieAccess
 
     static let maximumMovies = 64
     static let maximumOfUser = 32
@@ -49,11 +55,15 @@ final class MovieRegistry {
     /// How long recorders may take to finish when the bus ends, nanoseconds.
     private static let lastPatience: Int64 = 10_000_000_000
 
-    init(_ loop: Loop, events: EventSocket, _ holders: HolderWatcher, _ recorders: RecorderSupervisor, logger: Logger) {
+    init(
+        _ loop: Loop, events: EventSocket, _ holders: HolderWatcher, _ recorders: RecorderSupervisor,
+        _ access: MovieAccess, _ fleet: WorkerSupervisor, logger: Logger
+    ) {
+        self.access = access
         self.events = events
         self.holders = holders
         self.recorders = recorders
-        starts = MovieStarts(loop)
+        starts = MovieStarts(loop, fleet)
         self.logger = logger
         holders.whenEnded { [weak self] pid, startTime in self?.ownerEnded(pid: pid, startTime: startTime) }
         recorders.onAdopted = { [weak self] in self?.adopt($0, $1, $2) ?? false }
@@ -63,7 +73,7 @@ final class MovieRegistry {
         recorders.onEnd = { [weak self] in self?.recorderEnded($0) }
     }
 
-    // MARK: What is so
+    // MARK: Movies
 
     /// Those that are being made.
     var movies: [RunningMovie] { order.compactMap { running[$0] } }
@@ -120,15 +130,16 @@ final class MovieRegistry {
     func refusal(_ request: MovieRequest) -> BusError? {
         guard !hasEnded else { return Self.shuttingDown }
         let movie = RunningMovie(request)
-        if let withdrawal, withdrawal(movie) != [] { return refused?(movie) }
-        guard request.session != nil, sessionCamera?(movie) != nil || sessionEnd?(movie) != nil else { return nil }
+        if access.withdrawal(from: movie) != [] { return access.refusal(movie) }
+        guard request.session != nil, access.sessionCamera(of: movie) != nil || access.sessionEnd(of: movie) != nil
+        else { return nil }
         return BusError(.cancelled, "The session has changed; ask again.")
     }
 
     /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`: these movies can't begin now.
     func check(_ requests: [MovieRequest]) throws(BusError) {
         for request in requests {
-            if let camera = request.camera, isSetForPhoto?(camera.uniqueID) == true {
+            if let camera = request.camera, photos?.changesPicture(uniqueID: camera.uniqueID) == true {
                 throw BusError(
                     .cancelled,
                     "Photos of \(camera.id) are being taken at its largest size or with a bracket; ask again when they are there."
@@ -262,12 +273,12 @@ final class MovieRegistry {
 
     private func isKnown(_ id: String) -> Bool { finished.contains { $0.id == id } }
 
-    // MARK: What recorders tell
+    // MARK: Reports of recorders
 
     private func progressed(_ id: String, _ progress: MovieProgress) {
         guard running[id]?.update(progress) ?? false, let movie = running[id] else { return }
         publish(movie)
-        onProgress?(movie)
+        takes?.movieProgressed(movie)
     }
 
     private func happened(_ id: String, _ event: MovieEvent) {
@@ -307,7 +318,7 @@ final class MovieRegistry {
             finished.removeFirst(max(0, finished.count - Self.maximumFinished))
             events.event("event/movie/\(id)", "didFinishRecording", movie.members(of: result))
         }
-        onFinished?(movie)
+        observer?.movieFinished(movie)
         for completion in stoppers.removeValue(forKey: id) ?? [] {
             completion(movie.isTold ? .success(movie) : .failure(Self.over(id)))
         }
@@ -331,7 +342,7 @@ final class MovieRegistry {
         }
     }
 
-    // MARK: Whose they are
+    // MARK: Owners
 
     private func watch(_ movie: RunningMovie) -> Bool {
         let owner = movie.request.owner
@@ -357,8 +368,8 @@ final class MovieRegistry {
             end(movie.id, for: .ownerGone)
             return true
         }
-        if !movie.note.isDetached { onInherited?(request.owner) }
-        onProgress?(movie)
+        if !movie.note.isDetached { observer?.movieAdopted(of: request.owner) }
+        takes?.movieProgressed(movie)
         review(movie)
         return true
     }
@@ -379,12 +390,11 @@ final class MovieRegistry {
 
     private func review(_ movie: RunningMovie) {
         guard movie.ending == nil else { return }
-        let lost: Set<AuthorizationMedia>? = if let withdrawal { withdrawal(movie) } else { [] }
-        guard let lost else { return end(movie.id, for: .unauthorized) }
+        guard let lost = access.withdrawal(from: movie) else { return end(movie.id, for: .unauthorized) }
         for media in lost.sorted(by: { $0.rawValue < $1.rawValue }) { blank(movie.id, media) }
-        if movie.request.session != nil, let input = sessionCamera?(movie) {
+        if movie.request.session != nil, let input = access.sessionCamera(of: movie) {
             goOn(movie.id, with: input)
-        } else if movie.request.session != nil, let reason = sessionEnd?(movie) {
+        } else if movie.request.session != nil, let reason = access.sessionEnd(of: movie) {
             end(movie.id, for: reason)
         }
     }
@@ -395,7 +405,7 @@ final class MovieRegistry {
         running[id]?.switched(to: input.camera)
         if let movie = running[id] {
             publish(movie)
-            onProgress?(movie)
+            takes?.movieProgressed(movie)
         }
         recorder.order(.input(input)) { [weak self] result in
             // Another camera may be the session's by now.
@@ -426,7 +436,7 @@ final class MovieRegistry {
         recorders.finishAll(by: MonotonicClock.now() + Self.lastPatience, then: body)
     }
 
-    // MARK: What is told
+    // MARK: State
 
     private func publish(_ movie: RunningMovie) { events.set("state/movie/\(movie.id)", movie.json) }
 

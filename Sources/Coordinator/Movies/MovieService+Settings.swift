@@ -4,7 +4,7 @@ import CaptureCore
 import JSON
 
 /// `movie.recommendedSettings`
-extension Coordinator {
+extension MovieService {
     func recommendSettings(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let fileType = call.string("fileType").flatMap(MovieFileType.init) ?? .mp4
@@ -23,9 +23,9 @@ extension Coordinator {
         }
     }
 
-    private func settingsSubject(_ call: Call) throws(BusError) -> Subject {
-        guard let id = call.string("session") else { return try subject(call) }
-        // Of a session that may not run yet, too, and whoever asks.
+    private func settingsSubject(_ call: Call) throws(BusError) -> MovieSubject {
+        guard let id = call.string("session") else { return try reader.subject(call) }
+        // Also for a session that does not run, and for any caller.
         let session = try sessions.entry(id).session
         let inputs = session.inputs.compactMap { fleet.workers[$0.device] }
         let named = call.string("device")
@@ -35,9 +35,9 @@ extension Coordinator {
         guard let camera else {
             throw .invalidParams(named == nil ? "session" : "device", "the session has no such camera")
         }
-        var subject = Subject(cameras: [camera], session: session)
+        var subject = MovieSubject(cameras: [camera], session: session)
         if let microphone = call.string("microphone") {
-            subject.microphone = try worker(microphone, "microphone", .audio)
+            subject.microphone = try resolver.worker(microphone, "microphone", .audio)
         } else if call.params["microphone"] == nil {
             subject.microphone = inputs.first { $0.device.identity.mediaType == .audio }
         }
@@ -47,8 +47,8 @@ extension Coordinator {
     /// Calls the body when each has described its device, or with why one has not.
     private func whenReady(_ workers: ArraySlice<WorkerHandle>, _ body: @escaping (BusError?) -> Void) {
         guard let worker = workers.first else { return body(nil) }
-        worker.whenReady(withinMilliseconds: Self.patience) { [weak self] in
-            guard worker.description != nil else { return body(Self.notReady(worker)) }
+        worker.whenReady(withinMilliseconds: WorkerHandle.patience) { [weak self] in
+            guard worker.description != nil else { return body(worker.notReady) }
             self?.whenReady(workers.dropFirst(), body)
         }
     }

@@ -21,13 +21,15 @@ final class MovieStarts {
 
     private let loop: Loop
     private(set) var all: [Start] = []
-    /// Why a device gives no pictures or sound.
-    var trouble: ((MovieRequest.Device) -> BusError?)?
+    private let fleet: WorkerSupervisor
 
     /// How long the first frame may take, milliseconds.
     private static let patience: Int64 = 10_000
 
-    init(_ loop: Loop) { self.loop = loop }
+    init(_ loop: Loop, _ fleet: WorkerSupervisor) {
+        self.loop = loop
+        self.fleet = fleet
+    }
 
     /// The one that a movie belongs to.
     subscript(movie: String) -> Start? { all.first { $0.movies.contains(movie) } }
@@ -71,7 +73,7 @@ final class MovieStarts {
 
     /// Nothing has come of these devices.
     func late(_ devices: [MovieRequest.Device]) -> BusError {
-        for device in devices { if let error = trouble?(device) { return error } }
+        for device in devices { if let error = trouble(device) { return error } }
         return BusError(
             .interrupted, "No picture came within \(Self.patience / 1000) seconds; try again.",
             ["interruption": "noFrames", "device": devices.first.map { .string($0.id) } ?? .null])
@@ -89,7 +91,7 @@ final class MovieStarts {
             return BusError(
                 .diskFull, "There is no room for a movie at \(result.path).", ["free": .null, "needed": needed])
         case .deviceLost, .formatChanged:
-            for device in movie.devices { if let error = trouble?(device) { return error } }
+            for device in movie.devices { if let error = trouble(device) { return error } }
             return BusError(
                 .interrupted, "\(movie.devices.first?.id ?? "The device") gave no pictures; try again.",
                 ["interruption": "noFrames"])
@@ -103,5 +105,12 @@ final class MovieStarts {
             return result.error
                 ?? BusError(.internalError, "The movie could not be begun (\(result.reason.rawValue)); see the log.")
         }
+    }
+
+    /// Why a device gives no pictures or sound.
+    private func trouble(_ device: MovieRequest.Device) -> BusError? {
+        guard let worker = fleet.worker(of: device.uniqueID) else { return nil }
+        let isWell = worker.isRunning && worker.isConnected && worker.status["error"]?.isNull ?? true
+        return isWell ? nil : worker.notReady
     }
 }

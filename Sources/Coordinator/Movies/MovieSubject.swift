@@ -3,34 +3,35 @@ import BusServer
 import CaptureCore
 import JSON
 
-/// What a movie is of, as a call names it, and whether its caller may have that.
-extension Coordinator {
-    /// What a movie, or each of a rig's, is of.
-    struct Subject {
-        var cameras: [WorkerHandle] = []
-        var microphone: WorkerHandle?
-        var rig: String?
-        var session: CaptureSession?
-        /// As the session's connection has it.
-        var orientation: VideoOrientation?
-        var isMirrored: Bool?
-        var stabilization = VideoStabilizationMode.off
-        /// What may not be had is to be blank, as the client or its session wants it.
-        var isBlankWhenDenied = false
-        /// What of it may not be had, and is to be blank.
-        var denied: Set<AuthorizationMedia> = []
+/// The devices of a movie, or of each movie of a rig.
+struct MovieSubject {
+    var cameras: [WorkerHandle] = []
+    var microphone: WorkerHandle?
+    var rig: String?
+    var session: CaptureSession?
+    /// As set on the session's connection.
+    var orientation: VideoOrientation?
+    var isMirrored: Bool?
+    var stabilization = VideoStabilizationMode.off
+    /// Without permission for one medium, the movie has black pictures or silence there.
+    var isBlankWhenDenied = false
+    /// Media without permission, which are blank.
+    var denied: Set<AuthorizationMedia> = []
 
-        var media: Set<AuthorizationMedia> {
-            Set((cameras.isEmpty ? [] : [.video]) + (microphone == nil ? [] : [.audio]) + [.libraryAdd])
-        }
+    var media: Set<AuthorizationMedia> {
+        Set((cameras.isEmpty ? [] : [.video]) + (microphone == nil ? [] : [.audio]) + [.libraryAdd])
     }
+}
 
-    func subject(_ call: Call) throws(BusError) -> Subject {
+/// From the params of a call to the devices of a movie, and whether the caller may record them.
+extension MovieRequestReader {
+    /// The devices that a call names.
+    func subject(_ call: Call) throws(BusError) -> MovieSubject {
         let named = ["session", "rig"].filter { call.params[$0] != nil }
         guard named.count < 2, named != ["rig"] || call.params["device"] == nil else {
             throw .invalidParams(named.last ?? "rig", "a movie is of a session, of a device, or of a rig's devices")
         }
-        var subject = Subject()
+        var subject = MovieSubject()
         if let session = call.string("session") {
             try take(session, call, into: &subject)
         } else if let rig = call.string("rig") {
@@ -39,9 +40,9 @@ extension Coordinator {
                     .rigNotFound, "No rig is called '\(rig.prefix(64))'.", ["rig": .string(rig)])
             }
             subject.rig = rig
-            for device in devices { subject.cameras.append(try worker(device, "rig", .video)) }
+            for device in devices { subject.cameras.append(try resolver.worker(device, "rig", .video)) }
         } else if let device = call.string("device") {
-            let worker = try worker(device, "device", nil)
+            let worker = try resolver.worker(device, "device", nil)
             if worker.device.identity.mediaType == .audio {
                 subject.microphone = worker
             } else {
@@ -54,22 +55,13 @@ extension Coordinator {
             guard !subject.cameras.isEmpty else {
                 throw .invalidParams("microphone", "the device is a microphone already")
             }
-            subject.microphone = try worker(microphone, "microphone", .audio)
+            subject.microphone = try resolver.worker(microphone, "microphone", .audio)
         }
         return subject
     }
 
-    func worker(_ id: String, _ path: String, _ media: MediaType?) throws(BusError) -> WorkerHandle {
-        guard let worker = fleet.workers[id] else { throw .deviceNotFound(id, known: fleet.deviceIDs) }
-        guard media == nil || worker.device.identity.mediaType == media else {
-            throw .invalidParams(path, "\(id) is no \(media == .audio ? "microphone" : "camera")")
-        }
-        guard worker.device.isPlugged else { throw Self.notReady(worker) }
-        return worker
-    }
-
     /// A session's camera, as the connection to its movie output has it, and its microphone.
-    private func take(_ id: String, _ call: Call, into subject: inout Subject) throws(BusError) {
+    private func take(_ id: String, _ call: Call, into subject: inout MovieSubject) throws(BusError) {
         let session = try sessions.entry(id).session
         guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
@@ -95,7 +87,7 @@ extension Coordinator {
             throw .invalidParams("device", "is needed: the session has several cameras")
         }
         if call.params["microphone"] == nil, let microphone = joined.first(where: { media($0.input) == .audio }) {
-            subject.microphone = try worker(microphone.input, "session", .audio)
+            subject.microphone = try resolver.worker(microphone.input, "session", .audio)
         }
         subject.session = session
         subject.isBlankWhenDenied = output.isBlankWhenDenied
@@ -105,30 +97,31 @@ extension Coordinator {
             }
             return
         }
-        let camera = try worker(connection.input, "session", .video)
+        let camera = try resolver.worker(connection.input, "session", .video)
         subject.cameras = [camera]
         subject.orientation = connection.videoOrientation
         subject.stabilization = connection.preferredVideoStabilizationMode
         subject.isMirrored = connection.videoMirrored.isOn(position: camera.device.identity.position)
     }
 
-    /// Who may not yet, is asked about. What may not be had is noted, where black, or silence, is taken in the place of one of the two.
+    /// Checks permission for the media of a movie, and asks the administrators for those without a decision. Notes media without
+    /// permission where black pictures or silence may replace them.
     ///
     /// - Throws: `unauthorized` {status, needed}.
-    func checkMayRecord(_ caller: Caller, _ subject: inout Subject) throws(BusError) {
+    func checkMayRecord(_ caller: Caller, _ subject: inout MovieSubject) throws(BusError) {
         let (uid, gid) = (caller.peer.uid, caller.peer.gid)
         let media = subject.media
         let missing = AuthorizationMedia.allCases.filter {
             media.contains($0) && permission.authorization(of: caller, $0) != .authorized
         }
         for media in missing {
-            permission.tried(uid: uid, gid: gid, pid: caller.peer.pid, media, program: programName(caller))
+            permission.tried(uid: uid, gid: gid, pid: caller.peer.pid, media, program: clients.programName(caller))
         }
         let isBlank = subject.isBlankWhenDenied
         if let media = missing.first(where: { !isBlank || $0 == .libraryAdd }) {
             throw permission.refusal(caller, media)
         }
-        // Of nothing there is no movie.
+        // Without any permitted device there is no movie.
         if let media = missing.first, Set(missing) == subject.media.subtracting([.libraryAdd]) {
             throw permission.refusal(caller, media)
         }

@@ -57,7 +57,8 @@ final class RecorderHandle {
 
     init(
         _ movie: String, _ loop: Loop, logger: Logger,
-        send: @escaping (_ connection: [UInt8], _ order: RecorderOrder) -> Bool, onEnd: @escaping (RecorderHandle) -> Void
+        send: @escaping (_ connection: [UInt8], _ order: RecorderOrder) -> Bool,
+        onEnd: @escaping (RecorderHandle) -> Void
     ) {
         self.movie = movie
         self.loop = loop

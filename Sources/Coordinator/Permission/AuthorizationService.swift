@@ -5,10 +5,10 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Who may do what: answers it, takes questions to the administrators, and has their answers kept, published and enforced.
+/// The permission of users: roles, questions to the administrators, and their decisions, which are kept, published and enforced.
 ///
-/// The rules are ``AuthorizationBook``'s; here are the disk, those who wait for an answer, and those who want to know.
-final class AuthorizationService {
+/// ``AuthorizationBook`` has the rules. This class adds the disk, the requests that wait for a decision, and the events.
+final class AuthorizationService: ProblemReporter {
     private struct Waiter {
         let uid: UInt32
         let gid: UInt32
@@ -24,11 +24,15 @@ final class AuthorizationService {
     private let events: EventSocket
     private let keeper: AuthorizationStore
     private let holders: HolderWatcher
+    let clients: ClientRegistry
+    let cancellations: CancellationTable
     private let logger: Logger
     private(set) var book: AuthorizationBook
     private var waiters: [UInt64: Waiter] = [:]
     private var lastTicket: UInt64 = 0
     private var observers: [() -> Void] = []
+    /// Users and groups in the configuration that this machine does not have.
+    private var unknownUsers: [Problem]
 
     /// Requests of one user that may wait, and of all.
     private static let maximumWaitersPerUser = 16
@@ -36,8 +40,12 @@ final class AuthorizationService {
 
     init(
         _ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ keeper: AuthorizationStore,
-        _ holders: HolderWatcher, logger: Logger
+        unknown: [String], _ holders: HolderWatcher, _ clients: ClientRegistry, _ cancellations: CancellationTable,
+        logger: Logger
     ) {
+        self.clients = clients
+        self.cancellations = cancellations
+        unknownUsers = unknown.map { .userUnknown($0) }
         self.loop = loop
         self.events = events
         self.book = book
@@ -48,10 +56,13 @@ final class AuthorizationService {
         for uid in book.users { publish(uid) }
     }
 
-    /// Has the body called whenever somebody's permission may have changed.
+    /// Calls the body whenever a user's permission may have changed.
     func observe(_ body: @escaping () -> Void) { observers.append(body) }
 
-    // MARK: What is so
+    /// What a person should know about permission.
+    var problems: [Problem] { keeper.problems + unknownUsers }
+
+    // MARK: Roles and status
 
     /// Whether the caller may see or hear what is of that medium, or put it into the library.
     func authorization(of caller: Caller, _ media: AuthorizationMedia) -> AuthorizationStatus {
@@ -237,6 +248,11 @@ final class AuthorizationService {
         if book.askByItself(uid: uid, groups: [gid], media: media, question) { tellAsked(uid, media, question) }
     }
 
+    /// A worker or a matcher has turned away a subscriber without permission.
+    func refused(uid: UInt32, gid: UInt32, pid: Int32, _ media: AuthorizationMedia) {
+        tried(uid: uid, gid: gid, pid: pid, media, program: ProcessTable.name(of: pid) ?? "unknown")
+    }
+
     private func tellAsked(_ uid: UInt32, _ media: AuthorizationMedia, _ question: AuthorizationBook.Question) {
         logger.notice(
             "permission is asked for: 'camerabus allow \(uid) \(media.rawValue)' gives it",
@@ -294,7 +310,10 @@ final class AuthorizationService {
     }
 
     /// The configuration was read again.
-    func setPolicy(_ read: AuthorizationPolicy) {
+    ///
+    /// - Parameter unknown: users and groups in it that this machine does not have.
+    func setPolicy(_ read: AuthorizationPolicy, unknown: [String]) {
+        unknownUsers = unknown.map { .userUnknown($0) }
         var policy = read
         // Those are not the configuration's.
         policy.remotes = book.policy.remotes

@@ -7,10 +7,16 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Has the movies of live photos made: for each session that takes some a recorder, which holds what comes while the session runs.
+/// Acts when the live photos of a session were set otherwise.
+protocol LivePhotoObserver: AnyObject {
+    /// Photos of the session that are not taken yet are not as requested any more.
+    func livePhotosReconfigured(_ session: String)
+}
+
+/// Runs one recorder for each session that takes live photos, and has their movies made.
 ///
-/// What a session wants of it, the coordinator says; what belongs into a movie, the recorder decides. No recorder outlives the coordinator that
-/// started it: what it holds is nobody's then.
+/// The recorder holds frames while the session runs. ``LivePhotoPlanner`` decides what is held, the recorder what belongs into a movie.
+/// No recorder outlives the coordinator that started it.
 final class LivePhotoSupervisor {
     /// What is to be held for a session.
     struct Wish: Equatable {
@@ -80,19 +86,23 @@ final class LivePhotoSupervisor {
     private var jobs: [String: Job] = [:]
     private var hasEnded = false
 
-    /// What a session wants to be held now; nil: nothing.
-    var wish: ((_ session: String) -> Wish?)?
-    /// Told of a session whose state may be otherwise.
-    var onChange: ((_ session: String) -> Void)?
-    /// Told of a session whose clients have set otherwise what is held: photos that are not taken yet are not what was asked for.
-    var onReconfigured: ((_ session: String) -> Void)?
+    weak var observer: (any LivePhotoObserver)?
+    private let lifecycle: Lifecycle
+    private let sessions: SessionRegistry
+    private let planner: LivePhotoPlanner
 
     /// Milliseconds of the past that a movie has.
     static let reach = Int(LivePhotoWindow.reach / 1_000_000)
     /// How long a photo waits for the first picture that is held, milliseconds.
     private static let patience: Int64 = 5000
 
-    init(_ loop: Loop, _ recorders: RecorderSupervisor, directory: RuntimeDirectory, logger: Logger) {
+    init(
+        _ loop: Loop, _ lifecycle: Lifecycle, _ recorders: RecorderSupervisor, _ sessions: SessionRegistry,
+        _ planner: LivePhotoPlanner, directory: RuntimeDirectory, logger: Logger
+    ) {
+        self.lifecycle = lifecycle
+        self.sessions = sessions
+        self.planner = planner
         self.loop = loop
         self.recorders = recorders
         self.directory = directory
@@ -128,13 +138,10 @@ final class LivePhotoSupervisor {
         return Dimensions(width: Int(clamping: width), height: Int(clamping: height))
     }
 
-    /// What is held for a session; nil: nothing.
-    func wish(of session: String) -> Wish? { lines[session]?.wish }
-
-    /// Something of a session may be otherwise, or it is gone.
+    /// A session may have changed, or is gone.
     func review(_ session: String) {
         guard !hasEnded else { return }
-        let (line, wanted) = (lines[session], wish?(session))
+        let (line, wanted) = (lines[session], planner.wish(session, held: lines[session]?.wish))
         guard let line else {
             guard let wanted else { return }
             let line = Line(session, wanted)
@@ -146,7 +153,7 @@ final class LivePhotoSupervisor {
         guard let wanted else {
             lines[session] = nil
             end(line)
-            onReconfigured?(session)
+            observer?.livePhotosReconfigured(session)
             return tell(session)
         }
         line.wish = wanted
@@ -154,24 +161,25 @@ final class LivePhotoSupervisor {
             end(line)
             line.hasDied = false
             start(line)
-            if wanted.asked != before.asked { onReconfigured?(session) }
+            if wanted.asked != before.asked { observer?.livePhotosReconfigured(session) }
             tell(session)
         } else if wanted.isSuspended != before.isSuspended {
             line.movie.flatMap { recorders[$0] }?.order(.suspend(wanted.isSuspended))
         }
     }
 
-    /// Something of any session may be otherwise: a device, or who may have what.
-    func review(_ sessions: some Sequence<String>) {
-        for session in Set(sessions).union(lines.keys) { review(session) }
+    /// A device or permission has changed, which may concern any session.
+    func reviewAll() {
+        let enabled = sessions.entries.filter { $0.value.session.photoOutput?.livePhoto.isEnabled == true }.keys
+        for session in Set(enabled).union(lines.keys) { review(session) }
     }
 
-    // Not from within: what is told may lead here again.
+    // Later: publishing may lead here again.
     private func tell(_ session: String) {
         loop.schedule(at: 0) { [weak self] in
             guard let self else { return }
             lines[session]?.told = past(of: session) ?? 0
-            onChange?(session)
+            if !lifecycle.isStopping { sessions.publish(session) }
         }
     }
 

@@ -10,7 +10,7 @@ extension PhotoService {
     /// The picture is taken: its movie is to be made.
     func record(_ run: Run) {
         let id = run.request.id
-        guard let live, let identifier = run.request.identifier, let session = run.request.session,
+        guard let identifier = run.request.identifier, let session = run.request.session,
             let moment = run.moment
         else { return perform(queue.recorded(id, .failure(Self.noLivePhotos))) }
         let order = LivePhotoOrder(
@@ -33,16 +33,16 @@ extension PhotoService {
         let id = run.request.id
         guard let answer = run.movie else { return perform(queue.stored(id, .failure(Self.noLivePhotos))) }
         guard run.request.isStored else {
-            live?.finish(id)
+            live.finish(id)
             return perform(queue.stored(id, .success(answer.movie)))
         }
-        if let refusal = libraryRefusal?(run.request) {
+        if let refusal = access.libraryRefusal(run.request) {
             order(.dropPhoto(job: id), device, run) { _, _ in }
             return notStored(run, answer, refusal)
         }
         order(.publishPhoto(job: id, movie: answer.movie, file: answer.file), device, run) { [weak self] _, result in
             guard let self else { return }
-            live?.finish(id)
+            live.finish(id)
             do throws(BusError) {
                 let json = try result.get()
                 let photo = try PhotoResult(json: json["photo"] ?? .null)
@@ -58,7 +58,7 @@ extension PhotoService {
     // What goes with the reply as well is there all the same.
     private func notStored(_ run: Run, _ answer: LivePhotoAnswer, _ error: BusError) {
         let id = run.request.id
-        live?.finish(id)
+        live.finish(id)
         let leavesReply = [.diskFull, .unauthorized, .internalError].contains(error.reason)
         guard run.request.isAttached, !run.isTooLarge, leavesReply else {
             return perform(queue.stored(id, .failure(error)))
@@ -72,17 +72,20 @@ extension PhotoService {
 
     /// How large the movie will be, as far as that is known when the photo begins.
     func resolved(_ members: JSONValue, _ run: Run) -> JSONValue {
-        guard run.request.settings.isLive, let size = run.request.session.flatMap({ live?.dimensions(of: $0) }),
+        guard run.request.settings.isLive, let size = run.request.session.flatMap({ live.dimensions(of: $0) }),
             var resolved = members.object
         else { return members }
         resolved["livePhotoMovie"] = ["width": JSONValue(size.width), "height": JSONValue(size.height)]
         return .object(resolved)
     }
 
-    /// A session's live photos are otherwise from now on: none that is not taken is what was asked for.
-    func reconfigured(_ session: String) {
+    static let noLivePhotos = BusError(.internalError, "The movie of the live photo can't be made; see the log.")
+}
+
+extension PhotoService: LivePhotoObserver {
+    func livePhotosReconfigured(_ session: String) {
+        // Photos of a session that does not run get that error.
+        guard sessions.entries[session]?.session.run.state == .running else { return }
         endAll { $0.session == session && $0.settings.isLive ? LivePhotoSupervisor.reconfigured : nil }
     }
-
-    static let noLivePhotos = BusError(.internalError, "The movie of the live photo can't be made; see the log.")
 }

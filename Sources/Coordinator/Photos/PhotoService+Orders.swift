@@ -17,8 +17,8 @@ extension PhotoService {
     func begin(_ run: Run) {
         let request = run.request
         guard isWanted(run) else { return }
-        if let error = refusal?(request) { return end(request.id, error) }
-        guard request.settings.isLive, let live, let session = request.session else { return beginNow(run) }
+        if let error = access.refusal(request) { return end(request.id, error) }
+        guard request.settings.isLive, let session = request.session else { return beginNow(run) }
         // One that comes as soon as the session runs is not to be without its own picture.
         live.whenReady(session) { [weak self] in
             guard let self, isWanted(run) else { return }
@@ -71,10 +71,10 @@ extension PhotoService {
     }
 
     private func prepare(_ run: Run) {
-        if run.request.isStored, run.request.isAttached, let refusal = libraryRefusal?(run.request) {
+        if run.request.isStored, run.request.isAttached, let refusal = access.libraryRefusal(run.request) {
             (run.request.isStored, run.request.notStored) = (false, refusal)
         }
-        let (day, time) = Coordinator.today()
+        let (day, time) = LocalTime.today()
         for camera in run.request.cameras {
             let uniqueID = camera.device.uniqueID
             guard let worker = fleet.worker(of: uniqueID) else {
@@ -92,7 +92,7 @@ extension PhotoService {
         // It may have been given up while its worker came up.
         guard let camera = run.request.camera(uniqueID), queue.isPreparing(id, camera.device.id) else { return }
         if let worker = fleet.worker(of: uniqueID), !worker.isRunning || !worker.device.isPlugged {
-            return perform(queue.prepared(id, camera.device.id, .failure(Coordinator.notReady(worker))))
+            return perform(queue.prepared(id, camera.device.id, .failure(worker.notReady)))
         }
         var settings = run.request.settings
         settings.uniqueID = id
@@ -102,7 +102,8 @@ extension PhotoService {
         settings.isLive = false
         let photo = PhotoOrder(
             job: id, settings: settings, attaches: run.request.isAttached,
-            place: run.request.isStored ? place?(run.request, camera, day, time) : nil, moment: run.request.moment,
+            place: run.request.isStored ? access.place(run.request, camera, day: day, time: time) : nil,
+            moment: run.request.moment,
             identifier: run.request.identifier)
         let limit = WorkerOrder.preparing(settings, frame: period(run.request.devices))
         order(.preparePhoto(photo), camera.device.id, run, limit) { [weak self] device, result in

@@ -6,9 +6,11 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Has photos taken: whose turn it is, and what is told when, is ``PhotoQueue``'s affair, and the workers take and store them. Here are who
-/// asked, the locks, the files on their way to the reply, and who is to know of it.
-final class PhotoService {
+/// `photo.capture`: the current photo requests. Publishes their events.
+///
+/// ``PhotoQueue`` decides whose turn it is and which event comes when; the workers take and store the photos. This class adds the owners,
+/// the locks, and the files on their way to the reply.
+final class PhotoService: MethodService {
     /// One request, from the queue to its last event.
     final class Run {
         /// Its cameras may get other names.
@@ -51,28 +53,25 @@ final class PhotoService {
     private let budget = AttachmentBudget(.photos)
 
     var queue = PhotoQueue()
-    private var used = PhotoIDLedger()
     private var runs: [String: Run] = [:]
     private var steps: [PhotoStep] = []
     private var isPerforming = false
     private(set) var hasEnded = false
     private var whenEnded: (() -> Void)?
 
-    /// Why a request can't be carried out (any more); nil: it can.
-    var refusal: ((PhotoRequest) -> BusError?)?
-    /// Why what it has taken may not go into the library (any more), where it goes with the reply as well; nil: it may.
-    var libraryRefusal: ((PhotoRequest) -> BusError?)?
-    /// Where a camera's photos go, whose turn came at that time of that day; nil: nowhere.
-    var place: ((PhotoRequest, PhotoRequest.Camera, _ day: String, _ time: String) -> PhotoPlace?)?
-    /// Makes the movies of live photos.
-    weak var live: LivePhotoSupervisor?
-    /// Told when a worker has died that may have left something half stored.
-    var onLeft: (() -> Void)?
+    let access: PhotoAccess
+    let live: LivePhotoSupervisor
+    let planner: LivePhotoPlanner
+    let lifecycle: Lifecycle
+    let sessions: SessionRegistry
+    let publisher: DevicePublisher
+    private let reader: PhotoRequestReader
+    private let librarians: LibrarianSupervisor
+    private let cancellations: CancellationTable
+    /// A worker has died that may have left something half stored.
     private var isLeft = false
-    /// Told of a camera, by id, that has its own format again.
-    var onReturned: ((String) -> Void)?
-    /// Told of cameras, by id, that may be ready, or not be, to take photos by now.
-    var onReadiness: (([String]) -> Void)?
+    /// The last scene that each camera's worker reported, by id.
+    var scenes: [String: JSONValue] = [:]
 
     /// Bytes of the files in one reply.
     let maximumReply: Int
@@ -80,32 +79,55 @@ final class PhotoService {
     private static let lastPatience: Int64 = 5000
 
     init(
-        _ loop: Loop, events: EventSocket, _ holders: HolderWatcher, _ locks: LockService, _ fleet: WorkerSupervisor,
-        maximumReply: Int, logger: Logger
+        _ loop: Loop, _ lifecycle: Lifecycle, events: EventSocket, _ holders: HolderWatcher, _ locks: LockService,
+        _ fleet: WorkerSupervisor, _ sessions: SessionRegistry, _ movies: MovieRegistry, _ publisher: DevicePublisher,
+        _ reader: PhotoRequestReader, _ access: PhotoAccess, _ planner: LivePhotoPlanner, _ live: LivePhotoSupervisor,
+        _ librarians: LibrarianSupervisor, _ cancellations: CancellationTable, maximumReply: Int, logger: Logger
     ) {
         self.loop = loop
+        self.lifecycle = lifecycle
         self.events = events
         self.holders = holders
         self.locks = locks
         self.fleet = fleet
+        self.sessions = sessions
+        self.publisher = publisher
+        self.reader = reader
+        self.access = access
+        self.planner = planner
+        self.live = live
+        self.librarians = librarians
+        self.cancellations = cancellations
         self.maximumReply = maximumReply
         self.logger = logger
         holders.whenEnded { [weak self] pid, startTime in self?.ownerEnded(pid: pid, startTime: startTime) }
         fleet.onPhoto = { [weak self] in self?.reported($0, $1, $2) }
+        live.observer = self
+        planner.photos = self
+        publisher.photos = self
+        sessions.photos = self
+        movies.photos = self
     }
 
-    // MARK: What is asked
+    var methods: [String: Handler] { ["photo.capture": .attaching(capture)] }
 
-    /// Takes a `uniqueID`, which is good for one request.
-    ///
-    /// - Throws: `photoSettingsReused` {uniqueID}.
-    func use(_ id: String) throws(BusError) { try used.use(id) }
+    // MARK: Requests
+
+    private func capture(_ call: Call, _ respond: @escaping ReplyTaker) {
+        do throws(BusError) {
+            cancellations.set(call.key, try start(try reader.request(call), completion: respond))
+        } catch {
+            respond(.failure(error))
+        }
+    }
 
     /// Has photos taken as soon as their cameras are free; the completion is called once, and not before this returns.
     ///
     /// - Returns: how to give them up until then.
     /// - Throws: `limitExceeded`, `cancelled`, `shuttingDown`: then nothing is done.
-    func start(_ request: PhotoRequest, completion: @escaping (CallReply) -> Void) throws(BusError) -> () -> Void {
+    private func start(_ request: PhotoRequest, completion: @escaping (CallReply) -> Void) throws(BusError) -> () ->
+        Void
+    {
         guard !hasEnded else { throw MovieRegistry.shuttingDown }
         guard watch(request.owner) else { throw Self.ownerGone }
         do throws(BusError) {
@@ -118,7 +140,7 @@ final class PhotoService {
             release(request.owner)
             throw error
         }
-        onReadiness?(request.devices)
+        publishReadiness(request.devices)
         return { [weak self] in self?.end(request.id, BusError(.cancelled, "The photo was given up.")) }
     }
 
@@ -135,7 +157,7 @@ final class PhotoService {
         holders.release(pid: owner.pid, startTime: startTime)
     }
 
-    // MARK: What is to be done
+    // MARK: Steps
 
     // In their order, also what follows from one while others are left.
     func perform(_ more: [PhotoStep]) {
@@ -168,13 +190,13 @@ final class PhotoService {
             }
         case .record(let id, _): if let run = runs[id] { record(run) }
         case .store(let id, let device): if let run = runs[id] { store(run, device) }
-        case .unrecord(let id): live?.drop(id)
+        case .unrecord(let id): live.drop(id)
         case .tell(let id, let stage, let members): if let run = runs[id] { tell(run, stage, members) }
         case .finish(let id, let result): if let run = runs.removeValue(forKey: id) { finish(run, result) }
         }
     }
 
-    // MARK: What workers tell
+    // MARK: Reports of workers
 
     private func reported(_ worker: WorkerHandle, _ report: WorkerHandle.PhotoReport, _ file: Message?) {
         let uniqueID = worker.device.identity.uniqueID
@@ -231,7 +253,7 @@ final class PhotoService {
         events.event("event/photo/\(run.request.id)", stage.rawValue, members)
         // What was set for it the workers put back now, before anything else is set.
         if stage == .didCapturePhoto { unlock(run) }
-        onReadiness?(run.request.devices)
+        publishReadiness(run.request.devices)
     }
 
     private func unlock(_ run: Run) {
@@ -260,8 +282,10 @@ final class PhotoService {
             logger.notice("photo failed", metadata: ["photo": "\(request.id)", "error": "\(error.message)"])
             run.completion(.failure(request.told(error)))
         }
-        onReadiness?(request.devices)
-        if request.settings.highResolution, run.hasBegun { for device in request.devices { onReturned?(device) } }
+        publishReadiness(request.devices)
+        if request.settings.highResolution, run.hasBegun {
+            for device in request.devices { sessions.deviceChanged(device) }
+        }
         if runs.isEmpty { tellEnded() }
     }
 
@@ -281,11 +305,12 @@ final class PhotoService {
         isLeft = true
         loop.schedule(at: 0) { [weak self] in
             self?.isLeft = false
-            self?.onLeft?()
+            guard let self, !self.lifecycle.isStopping else { return }
+            librarians.recover()
         }
     }
 
-    // MARK: Who may go on
+    // MARK: Ends
 
     func end(_ id: String, _ error: BusError, keepsCaptured: Bool = false) {
         perform(queue.end(id, error, keepsCaptured: keepsCaptured))
@@ -302,10 +327,11 @@ final class PhotoService {
 
     /// Permission, or movies, may be otherwise now.
     func review() {
-        endAll { [refusal] in refusal?($0) }
+        endAll { [access] in access.refusal($0) }
         for run in runs.values where run.hasBegun && run.request.isStored && run.request.isAttached {
             // Both files of a live photo are stored in one moment.
-            guard !run.request.settings.isLive, run.request.notStored == nil, let refusal = libraryRefusal?(run.request)
+            guard !run.request.settings.isLive, run.request.notStored == nil,
+                let refusal = access.libraryRefusal(run.request)
             else { continue }
             run.request.notStored = refusal
             for device in run.request.devices {
@@ -315,7 +341,7 @@ final class PhotoService {
     }
 
     /// A session may be otherwise now, or gone.
-    func sessionChanged(_ id: String) { endAll { [refusal] in $0.session == id ? refusal?($0) : nil } }
+    func sessionChanged(_ id: String) { endAll { [access] in $0.session == id ? access.refusal($0) : nil } }
 
     // The last first: none gets its turn that is to be given up as well.
     func endAll(_ why: (PhotoRequest) -> BusError?) {

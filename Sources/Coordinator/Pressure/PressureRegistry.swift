@@ -49,6 +49,9 @@ final class PressureRegistry {
     private static let lookInterval: Int64 = 1_000_000_000
     private var lastLook: Int64?
 
+    /// How much pressure a device has to stop for; nil: it may go on.
+    func halt(_ worker: WorkerHandle) -> SystemPressureState? { isHalted(worker) ? state(worker) : nil }
+
     /// Of the machine; nil: it is not watched.
     var machine: SystemPressureState? { watch?.state }
 
@@ -60,7 +63,9 @@ final class PressureRegistry {
         }
     }
 
-    func state(_ worker: WorkerHandle) -> SystemPressureState { entries[worker.device.identity.uniqueID]?.state ?? .nominal }
+    func state(_ worker: WorkerHandle) -> SystemPressureState {
+        entries[worker.device.identity.uniqueID]?.state ?? .nominal
+    }
 
     func isHalted(_ worker: WorkerHandle) -> Bool { entries[worker.device.identity.uniqueID]?.brake.isOn ?? false }
 
@@ -91,36 +96,6 @@ final class PressureRegistry {
 
     /// Forgets those that are none of these.
     func keepOnly(_ uniqueIDs: Set<String>) { entries = entries.filter { uniqueIDs.contains($0.key) } }
-}
-
-extension Coordinator {
-    /// Has all who see to it know how much pressure devices are under.
-    func connectPressure() {
-        pressures.onChange = { [weak self] in
-            guard let self, !isStopping else { return }
-            publishBus()
-            for worker in Array(fleet.workers.values) { deviceChanged(worker.device.id, worker) }
-        }
-    }
-
-    /// How much pressure a device has to stop for; nil: it may go on.
-    func halt(_ device: String) -> SystemPressureState? {
-        fleet.workers[device].flatMap { pressures.isHalted($0) ? pressures.state($0) : nil }
-    }
-
-    /// Tells what has become otherwise with a device's pressure; its state says so by then.
-    func tellPressure(_ worker: WorkerHandle, _ change: PressureRegistry.Change) {
-        let device = worker.device.id
-        if let state = change.state {
-            events.event("event/device/\(device)", "systemPressureChanged", state.json.object ?? [:])
-        }
-        guard let isHalted = change.isHalted else { return }
-        logger.notice(
-            isHalted ? "stopped for system pressure" : "goes on after system pressure",
-            metadata: [LogKeys.deviceID: "\(device)"])
-        worker.order(.halt(isHalted))
-        sessions.review(device)
-    }
 }
 
 extension SessionRegistry {

@@ -7,11 +7,10 @@ import Logging
 import ZeroMQ
 
 /// The matchers, a process for each rig: started, watched, started again. What a rig is, each reads from the bus itself.
-final class MatcherSupervisor {
+final class MatcherSupervisor: SocketNameHolder {
     private let loop: Loop
     private let program: String
-    /// How workers are started now: a matcher's socket has the same limits and the same door.
-    private let launch: () -> WorkerHandle.Launch
+    private let fleet: WorkerSupervisor
     private let logger: Logger
     /// Who may see sets; nil: it could not be written, and what a matcher last read holds.
     private var doors: DoorList?
@@ -19,16 +18,13 @@ final class MatcherSupervisor {
     /// Those of rigs that are gone, until they have ended.
     private var leaving: [Matcher] = []
     private var whenAllHaveEnded: (() -> Void)?
-    /// Whether a device's worker still has that name, and with it the socket that a matcher would have.
-    var isWorker: ((_ name: String) -> Bool)?
-    /// Told when a matcher has ended and let go of its name.
-    var onFree: (() -> Void)?
 
-    init(_ loop: Loop, program: String, launch: @escaping () -> WorkerHandle.Launch, logger: Logger) {
+    init(_ loop: Loop, program: String, _ fleet: WorkerSupervisor, logger: Logger) {
         self.loop = loop
         self.program = program
-        self.launch = launch
+        self.fleet = fleet
         self.logger = logger
+        fleet.matchers = self
     }
 
     /// Has each of these rigs a matcher, and no other.
@@ -60,13 +56,13 @@ final class MatcherSupervisor {
     func admit(_ list: DoorList) {
         guard list != doors else { return }
         do throws(SystemError) {
-            try File.replace(launch().runtimeDirectory.doorsFile, with: list.json.serialized, mode: 0o600)
+            try File.replace(fleet.launch.runtimeDirectory.doorsFile, with: list.json.serialized, mode: 0o600)
             doors = list
         } catch {
             logger.error("who may see sets can't be written", metadata: ["error": "\(error)"])
             doors = nil
             // Better nobody than somebody who may not: without the file they let nobody in.
-            File.remove(launch().runtimeDirectory.doorsFile)
+            File.remove(fleet.launch.runtimeDirectory.doorsFile)
         }
     }
 
@@ -82,16 +78,16 @@ final class MatcherSupervisor {
     private func make(_ name: String) -> Matcher {
         var logger = logger
         logger[metadataKey: "rig"] = "\(name)"
-        return Matcher(name, loop, directory: launch().runtimeDirectory, logger: logger) { [program, launch] in
+        return Matcher(name, loop, directory: fleet.launch.runtimeDirectory, logger: logger) { [program, fleet] in
             try ChildProcess(
-                program: program, arguments: Self.arguments(name, launch()), keepsDescriptors: false)
+                program: program, arguments: Self.arguments(name, fleet.launch), keepsDescriptors: false)
         }
     }
 
     // Another process under this name has first to let go of it.
     private func startIfFree(_ matcher: Matcher) {
         guard !matcher.hasBegun, !leaving.contains(where: { $0.name == matcher.name }),
-            !(isWorker?(matcher.name) ?? false)
+            !fleet.hasProcess(matcher.name)
         else { return }
         matcher.start()
     }
@@ -111,7 +107,7 @@ final class MatcherSupervisor {
             guard let self, let matcher else { return }
             leaving.removeAll { $0 === matcher }
             startWaiting()
-            onFree?()
+            fleet.startWaiting()
             tellIfAllHaveEnded()
         }
     }

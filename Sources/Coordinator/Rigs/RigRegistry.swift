@@ -4,9 +4,9 @@ import CaptureCore
 import JSON
 import Logging
 
-/// Knows the rigs: which devices each has now, and who is to be told of that.
-final class RigRegistry {
-    /// A device of a rig: the one that its book or the configuration means, if it is there.
+/// The rigs: which devices each has now. Publishes `state/rig/<name>/`.
+final class RigRegistry: ProblemReporter {
+    /// A device of a rig, if it is there.
     struct Member {
         /// A `uniqueID`, or the id that a configuration file has.
         var reference: String
@@ -20,9 +20,9 @@ final class RigRegistry {
     private let workerOf: (_ id: String) -> WorkerHandle?
     /// The rigs that are published.
     private var published: Set<String> = []
-    /// It is known which devices there are: before that, all would seem to be missing.
+    /// The devices are known. Before that, all would seem to be missing.
     private var hasBegun = false
-    /// Told of the rigs that there are and can be used, whenever that may have changed.
+    /// Called with the rigs that can be used, whenever they may have changed.
     var onChange: ((_ names: Set<String>) -> Void)?
 
     init(_ file: FileStore<RigBook>, events: EventSocket, _ fleet: WorkerSupervisor) {
@@ -42,7 +42,7 @@ final class RigRegistry {
         refresh()
     }
 
-    /// Something of what rigs are may be otherwise now.
+    /// A rig may have changed.
     func refresh() { if hasBegun { publish() } }
 
     /// The devices of a rig, the lead first; nil: there is no such rig.
@@ -104,7 +104,7 @@ final class RigRegistry {
         ]
     }
 
-    /// Tells how the rigs are now. To be called first when it is known which devices there are.
+    /// Publishes the rigs. Called first when the devices are known.
     func publish() {
         hasBegun = true
         let names = Set(file.book.names)
@@ -114,13 +114,11 @@ final class RigRegistry {
         onChange?(names.filter { workerOf($0) == nil })
     }
 
-    /// What a person should know of rigs.
-    ///
-    /// - Parameter isDevice: whether a device has, or is promised, that id.
-    func problems(isDevice: (String) -> Bool) -> [Problem] {
-        var problems = file.problem.map { [$0] } ?? []
+    /// What a person should know about rigs.
+    var problems: [Problem] {
+        var problems = file.problems
         for name in file.book.names {
-            if isDevice(name) { problems.append(.rigHidden(name)) }
+            if workerOf(name) != nil { problems.append(.rigHidden(name)) }
             for member in members(of: name) ?? [] where member.worker == nil {
                 problems.append(.rigIncomplete(name, member.reference))
             }

@@ -1,10 +1,10 @@
 import BusProtocol
 import CaptureCore
 
-extension Coordinator {
-    /// What is to be carried out where an action names a rig: the same for each of its devices, in their order. Another action is itself.
+extension DeviceResolver {
+    /// The actions that an action with a rig stands for: the same for each of its devices, in their order. Any other action stands for itself.
     ///
-    /// - Parameter path: the action's place in the request; the refusal of a device names the device.
+    /// - Parameter path: the action's place in the request.
     /// - Throws: `deviceNotFound` when an input is to be added that is neither a device nor a rig, or a device of a rig is not there.
     func expanded(
         _ action: SessionAction, _ path: String
@@ -31,10 +31,5 @@ extension Coordinator {
             } ?? [(action, path)]
         case .connection, .addOutput, .removeOutput, .setOutput, .preset, .priority: [(action, path)]
         }
-    }
-
-    // A device goes before a rig of its name.
-    private func devices(ofRig name: String) throws(BusError) -> [String]? {
-        fleet.workers[name] == nil ? try rigs.devices(of: name) : nil
     }
 }

@@ -20,7 +20,8 @@ extension SessionRegistry {
     func claims(on device: String) -> [Claim] {
         entries.values.filter(\.session.run.isActive).compactMap { entry in
             if entry.trial?.device == device { return Claim(entry: entry, isTrial: true) }
-            return entry.session.input(device) == nil || !mayHave(device, entry.session) ? nil : Claim(entry: entry)
+            return entry.session.input(device) == nil || !access.mayHave(device, entry.session)
+                ? nil : Claim(entry: entry)
         }.sorted { $0.entry.session.id < $1.entry.session.id }
     }
 
@@ -38,7 +39,7 @@ extension SessionRegistry {
     // From what has become of it on each of its devices to whether it runs.
     func judge(_ entry: Entry) {
         var isServed = true
-        for input in entry.session.inputs where mayHave(input.device, entry.session) {
+        for input in entry.session.inputs where access.mayHave(input.device, entry.session) {
             switch entry.places[input.device] ?? .pending {
             case .denied(let interruption): return update(entry, entry.session.run.interrupt(interruption))
             case .pending: isServed = false

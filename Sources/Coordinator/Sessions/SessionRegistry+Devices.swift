@@ -11,13 +11,13 @@ extension SessionRegistry {
         isSettled = true
         let wanted = Set(entries.values.flatMap { $0.session.inputs.map(\.device) })
         for device in wanted.union(fleet.deviceIDs.filter(stabilization.isOwed)).sorted() { review(device) }
-        for device in fleet.deviceIDs { returnLoans(device) }
+        for device in fleet.deviceIDs { releaseControls(device) }
     }
 
     /// Something of the device is otherwise, or of its lock.
     func deviceChanged(_ device: String) {
         tellCosts(beside: device)
-        returnLoans(device)
+        releaseControls(device)
         if fleet.workers[device] == nil { toldRunning[device] = nil }
         guard let stage = stages[device] else {
             if stabilization.isOwed(device) || !claims(on: device).isEmpty { review(device) }
@@ -32,7 +32,7 @@ extension SessionRegistry {
         // What is known of its sessions counts until it is decided anew: no frame is to be lost for that.
         let isWanted = entries.values.contains {
             $0.session.run.isActive && $0.session.input(worker.device.id) != nil
-                && mayHave(worker.device.id, $0.session)
+                && access.mayHave(worker.device.id, $0.session)
         }
         tell(worker.device.id, isRunning: isWanted)
     }
@@ -68,7 +68,7 @@ extension SessionRegistry {
     /// Sessions that are to run, and may have the device.
     private func active(on device: String) -> [CaptureSession] {
         entries.values.map(\.session).filter {
-            $0.run.isActive && $0.input(device) != nil && mayHave(device, $0)
+            $0.run.isActive && $0.input(device) != nil && access.mayHave(device, $0)
         }
     }
 
@@ -123,7 +123,7 @@ extension SessionRegistry {
             }
             return
         }
-        if let state = halt(device) {
+        if let state = pressures.halt(worker) {
             // It is held by its worker, whoever wants it, and begins again with what is wanted then.
             tell(device, isRunning: true)
             return deny(claims, device, interruption(device, state))
@@ -136,7 +136,7 @@ extension SessionRegistry {
         // It is tried again in a while; those whom it serves as it is go on.
         guard stage.obstacle == nil else { return }
         if worker.device.identity.mediaType == .audio { return arbitrateSound(stage, worker, claims) }
-        if isBorrowed?(worker.device.identity.uniqueID) == true { return }
+        if photos?.isBorrowed(uniqueID: worker.device.identity.uniqueID) == true { return }
         arbitrate(stage, worker, formats, claims)
     }
 
@@ -152,7 +152,8 @@ extension SessionRegistry {
             message: "Another program has \(device); the session goes on by itself when it lets go.")
     }
 
-    private func arbitrate(_ stage: SessionStage, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim]) {
+    private func arbitrate(_ stage: SessionStage, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim])
+    {
         let device = stage.device
         let lock = held(device)
         let isOwnLock = lock.map { lock in claims.contains { $0.session.lockID == lock.id } } ?? false

@@ -21,8 +21,8 @@ extension SessionRegistry {
 
     private func outputs(of session: CaptureSession, _ values: [JSONValue]) -> [JSONValue] {
         zip(session.outputs, values).map { output, value -> JSONValue in
-            guard output.kind == .photo, let photoMembers, let members = value.object else { return value }
-            return .object(members.merging(photoMembers(session)) { $1 })
+            guard output.kind == .photo, let photos, let members = value.object else { return value }
+            return .object(members.merging(photos.members(of: session)) { $1 })
         }
     }
 
@@ -51,7 +51,7 @@ extension SessionRegistry {
     func explanation(_ entry: Entry) -> [String] {
         guard entry.session.run.isWanted else { return [] }
         if entry.session.run.state == .waitingForAuthorization {
-            return refusal(entry.session).map { ["The session waits for permission. " + $0.message] } ?? []
+            return access.refusal(entry.session).map { ["The session waits for permission. " + $0.message] } ?? []
         }
         let sentences =
             entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] } + bandwidthSentences(entry.session)

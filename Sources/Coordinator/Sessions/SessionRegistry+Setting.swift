@@ -55,14 +55,14 @@ extension SessionRegistry {
             changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0, isStandIn: isStandIn)
         if let lock {
             batch.fence = lock.fence
-            return carryOut(batch, body)
+            return configurations.carryOut(batch, body)
         }
         locks.withTransientLock(
             on: [device], for: .ourselves, wait: Self.lockPatience, onWait: onWait, then: body
-        ) { [carryOut, batch] fence, done in
+        ) { [configurations, batch] fence, done in
             var batch = batch
             batch.fence = fence
-            carryOut(batch, done)
+            configurations.carryOut(batch, done)
         }
     }
 

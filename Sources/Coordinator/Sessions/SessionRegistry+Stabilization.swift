@@ -13,44 +13,40 @@ extension SessionRegistry {
     func stabilize(_ stage: SessionStage, _ isPreferred: Bool, lock: Lock?) {
         if !isPreferred {
             stage.prefersStabilization = false
-            if !isLent(.stabilization, stage.device) { stabilization.turnOff(stage.device, lock: lock) }
+            if !isNeeded(.stabilization, stage.device) { stabilization.turnOff(stage.device, lock: lock) }
         } else if !stage.prefersStabilization {
             stage.prefersStabilization = stabilization.turnOn(stage.device, lock: lock)
         }
     }
 
-    func makeLoanDesk(_ loan: ControlLoan, _ books: DeviceStore) -> ControlLoanDesk {
-        ControlLoanDesk(
-            loan, loop, books, logger: logger, worker: { [fleet] in fleet.workers[$0] },
-            workerOf: { [fleet] in fleet.worker(of: $0) },
-            isHeld: { [weak self] in self?.held($0) != nil },
-            carryOut: { [weak self] change, device, lock, body in self?.carryOut(change, of: device, lock, then: body)
-            },
-            whenDone: { [weak self] device, isOpen in
-                guard let self else { return }
-                guard loan == .stabilization else { return returnLoans(device) }
-                if isOpen, let stage = stages[device] {
-                    stage.prefersStabilization = stabilization.isOwed(device)
-                }
-                review(device)
-            })
-    }
-
     /// A client has set devices: where no session prefers anything for their stabilization, that is as it is to be, and so is their focus.
     func controlsSet(_ changes: [(device: String, change: JSONValue, path: String)]) {
         for (device, change, _) in changes {
-            for desk in [stabilization, smoothFocus] {
-                let isSet = change["controls"]?.object?.keys.contains { desk.loan.names.contains($0) } ?? false
-                if isSet, desk.loan != .stabilization || stages[device]?.prefersStabilization != true {
-                    desk.forget(device)
+            for automatic in [stabilization, smoothFocus] {
+                let isSet = change["controls"]?.object?.keys.contains { automatic.control.names.contains($0) } ?? false
+                if isSet, automatic.control != .stabilization || stages[device]?.prefersStabilization != true {
+                    automatic.forget(device)
                 }
             }
         }
     }
 
-    /// Has a device as it was before the movies that it was set for, when none of them is made any more.
-    func returnLoans(_ device: String) {
+    /// Turns off what was turned on for movies, when none of them is made any more.
+    func releaseControls(_ device: String) {
         guard isSettled, !hasEnded else { return }
-        if smoothFocus.isOwed(device), !isLent(.smoothFocus, device) { smoothFocus.turnOff(device, lock: nil) }
+        if smoothFocus.isOwed(device), !isNeeded(.smoothFocus, device) { smoothFocus.turnOff(device, lock: nil) }
+    }
+
+    /// Whether a movie needs a control turned on.
+    private func isNeeded(_ control: AutomaticControl, _ device: String) -> Bool {
+        movies?.isNeeded(control, device) ?? false
+    }
+}
+
+extension SessionRegistry: AutomaticControlOwner {
+    func automaticControlChanged(_ control: AutomaticControl, _ device: String, isOpen: Bool) {
+        guard control == .stabilization else { return releaseControls(device) }
+        if isOpen, let stage = stages[device] { stage.prefersStabilization = stabilization.isOwed(device) }
+        review(device)
     }
 }

@@ -4,51 +4,53 @@ import CaptureCore
 import JSON
 import Logging
 
-/// Keeps the sessions: who has which, what they want, whether they run, and who is to know of it.
+/// Acts when a session has changed or is gone.
+protocol SessionObserver: AnyObject {
+    func sessionChanged(_ id: String)
+}
+
+/// The photos of sessions.
+protocol SessionPhotoSource: AnyObject {
+    /// Whether a camera has another format than its own for the moment of a photo. Decisions about it wait until that is over.
+    func isBorrowed(uniqueID: String) -> Bool
+    /// What a session's photo output can do now.
+    func members(of session: CaptureSession) -> [String: JSONValue]
+}
+
+/// The current sessions: their owners, inputs and outputs, and whether they run. Publishes `state/session/<id>/`.
 ///
-/// What a session may be is ``CaptureSession``'s affair, who gets a device ``Arbiter``'s; that it gets there is in
-/// `SessionRegistry+Devices.swift`.
-final class SessionRegistry {
+/// ``CaptureSession`` decides what a session may be, ``Arbiter`` who gets a device. `SessionRegistry+Devices.swift` sets the devices.
+final class SessionRegistry: ConfigurationObserver {
     let loop: Loop
     let events: EventSocket
     let keeper: RestartStore
     let locks: LockService
     let fleet: WorkerSupervisor
     let logger: Logger
-    /// Told of each session that may be otherwise now, or gone.
-    var onChange: ((_ id: String) -> Void)?
-    /// Whether a camera, by `uniqueID`, has a format for a moment that is not its own: what is decided of it then waits until that is over.
-    var isBorrowed: ((String) -> Bool)?
-    /// Carries out a change of a device, and keeps it.
-    let carryOut: (ConfigurationService.Batch, @escaping Responder) -> Void
-    /// How a camera hangs on USB; nil: it does not, or nobody knows.
-    let link: (ManagedDevice) -> USBLink?
-    /// How much pressure a device has to stop for; nil: it may go on.
-    let halt: (_ device: String) -> SystemPressureState?
-    /// Why the session's user may not have its devices, {status, needed}; nil: it may.
-    let refusal: (CaptureSession) -> BusError?
-    /// Whether an input is to be had for a session, whose user may not have it where that can do without.
-    var mayHave: (_ device: String, CaptureSession) -> Bool = { _, _ in true }
-    private(set) lazy var stabilization = makeLoanDesk(.stabilization, books)
-    private(set) lazy var smoothFocus = makeLoanDesk(.smoothFocus, books)
-    /// What a session's photo output can do now.
-    var photoMembers: ((CaptureSession) -> [String: JSONValue])?
-    /// Whether a movie has a control turned on, beside what sessions prefer.
-    var isLent: (ControlLoan, _ device: String) -> Bool = { _, _ in false }
+    weak var observer: (any SessionObserver)?
+    weak var photos: (any SessionPhotoSource)?
+    weak var movies: (any AutomaticControlUser)?
+    let pressures: PressureRegistry
+    let access: SessionAccess
+    let configurations: ConfigurationService
+    private let configuration: LiveConfiguration
+    private(set) lazy var stabilization = AutomaticControlSwitch(
+        .stabilization, loop, books, fleet, self, logger: logger)
+    private(set) lazy var smoothFocus = AutomaticControlSwitch(.smoothFocus, loop, books, fleet, self, logger: logger)
     private let books: DeviceStore
     private let holders: HolderWatcher
     private(set) var entries: [String: Entry] = [:]
     /// Made by a coordinator before this one: whoever asked may not know of it.
     private var inherited: Set<String> = []
     var stages: [String: SessionStage] = [:]
-    /// What each worker was last told.
+    /// The last order to each worker.
     var toldRunning: [String: Told] = [:]
 
     struct Told: Hashable {
         var isRunning: Bool
         /// Milliseconds for which the device's pictures are held.
         var preRoll: Int
-        /// Somebody wants to know what its scene wants of a photo.
+        /// A client watches its scene.
         var watchesScene: Bool
     }
     /// By device, while it streams.
@@ -56,7 +58,7 @@ final class SessionRegistry {
     /// By device, until it is looked at whether that has stayed so.
     var freed: [String: Freed] = [:]
     var freeingTimer: Loop.Token?
-    /// It is known which devices there are.
+    /// The devices are known.
     var isSettled = false
     private var saveTimer: Loop.Token?
     private(set) var hasEnded = false
@@ -67,10 +69,8 @@ final class SessionRegistry {
 
     init(
         _ loop: Loop, events: EventSocket, keeper: RestartStore, locks: LockService, fleet: WorkerSupervisor,
-        holders: HolderWatcher, books: DeviceStore, logger: Logger, link: @escaping (ManagedDevice) -> USBLink?,
-        halt: @escaping (_ device: String) -> SystemPressureState?,
-        refusal: @escaping (CaptureSession) -> BusError?,
-        carryOut: @escaping (ConfigurationService.Batch, @escaping Responder) -> Void
+        holders: HolderWatcher, books: DeviceStore, _ configuration: LiveConfiguration, _ pressures: PressureRegistry,
+        _ access: SessionAccess, _ configurations: ConfigurationService, logger: Logger
     ) {
         self.loop = loop
         self.events = events
@@ -78,15 +78,18 @@ final class SessionRegistry {
         self.locks = locks
         self.fleet = fleet
         self.logger = logger
-        self.link = link
-        self.halt = halt
-        self.refusal = refusal
-        self.carryOut = carryOut
+        self.configuration = configuration
+        self.pressures = pressures
+        self.access = access
+        self.configurations = configurations
         self.holders = holders
         self.books = books
-        holders.whenEnded { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
         inherit()
+        configurations.observer = self
     }
+
+    /// How a camera is attached to USB; nil: it is not, or that is unknown.
+    func link(_ device: ManagedDevice) -> USBLink? { configuration.current.link(of: device) }
 
     // What the coordinator before this one left. What interrupts a session is found out anew.
     private func inherit() {
@@ -137,7 +140,7 @@ final class SessionRegistry {
         return entry
     }
 
-    // MARK: What clients ask
+    // MARK: Requests
 
     /// Takes in a session that has been put together.
     func add(_ session: CaptureSession) throws(BusError) {
@@ -185,7 +188,7 @@ final class SessionRegistry {
         try body(&session)
         guard session != before else { return true }
         // Whatever has come to it meanwhile: a session without inputs has nothing that anybody may not have.
-        if session.run.isActive, refusal(session) != nil { _ = session.run.waitForAuthorization() }
+        if session.run.isActive, access.refusal(session) != nil { _ = session.run.waitForAuthorization() }
         if isChecked, before.run.isActive, session.run.isActive { try checkBandwidth(session) }
         entry.session = session
         let isKept = save()
@@ -200,7 +203,7 @@ final class SessionRegistry {
         update(entry, [])
         for device in devices.sorted() { review(device) }
         if entry.session.run.state == .waitingForAuthorization {
-            if let error = refusal(entry.session) { refuse(entry, error) } else { go(entry) }
+            if let error = access.refusal(entry.session) { refuse(entry, error) } else { go(entry) }
         }
         settle(entry)
         return isKept
@@ -268,7 +271,7 @@ final class SessionRegistry {
         }
         entry.waiting = []
         events.set("state/session/\(session.id)", nil)
-        onChange?(session.id)
+        observer?.sessionChanged(session.id)
         logger.info("session ended", metadata: ["session": "\(session.id)"])
         for input in session.inputs { review(input.device) }
     }
@@ -283,7 +286,7 @@ final class SessionRegistry {
         for input in entry.session.inputs { review(input.device) }
     }
 
-    // MARK: What happens
+    // MARK: Changes
 
     /// A process has ended, or has let go of its last connection for too long.
     func holderEnded(pid: Int32, startTime: UInt64?, uid: UInt32? = nil) {
@@ -353,9 +356,9 @@ final class SessionRegistry {
         save()
     }
 
-    // MARK: What is told and kept
+    // MARK: State
 
-    /// Publishes the session as it is, then what has happened.
+    /// Publishes the session, then its events.
     func update(_ entry: Entry, _ happened: [SessionRun.Event]) {
         let id = entry.session.id
         publish(id)
@@ -368,7 +371,7 @@ final class SessionRegistry {
     func publish(_ id: String) {
         guard let entry = entries[id] else { return }
         events.set("state/session/\(id)", value(entry))
-        onChange?(id)
+        observer?.sessionChanged(id)
     }
 
     /// Writes the sessions; what can't be written is tried again, as what has ended must not come back.

@@ -5,18 +5,43 @@ import JSON
 import LinuxIO
 
 /// `session.create`, `configure`, `canAdd`, `start`, `stop`, `delete`, `get`, `list`, `switchCamera`
-extension Coordinator {
-    static let sessionServices: [String: Service] = [
-        "session.create": { $0.createSession }, "session.configure": { $0.configureSession },
-        "session.canAdd": { $0.canAdd }, "session.start": { $0.startSession }, "session.stop": { $0.stopSession },
-        "session.delete": { $0.deleteSession }, "session.get": { $0.getSession },
-        "session.list": { $0.listSessions }, "session.switchCamera": { $0.switchCamera },
-    ]
+final class SessionService: MethodService {
+    private let sessions: SessionRegistry
+    private let access: SessionAccess
+    private let permission: AuthorizationService
+    private let clients: ClientRegistry
+    private let resolver: DeviceResolver
+    private let fleet: WorkerSupervisor
+    private let locks: LockService
+    private let pressures: PressureRegistry
 
-    private func createSession(_ call: Call, _ respond: @escaping Responder) {
+    init(
+        _ sessions: SessionRegistry, _ access: SessionAccess, _ permission: AuthorizationService,
+        _ clients: ClientRegistry, _ resolver: DeviceResolver, _ fleet: WorkerSupervisor, _ locks: LockService,
+        _ pressures: PressureRegistry
+    ) {
+        self.sessions = sessions
+        self.access = access
+        self.permission = permission
+        self.clients = clients
+        self.resolver = resolver
+        self.fleet = fleet
+        self.locks = locks
+        self.pressures = pressures
+    }
+
+    var methods: [String: Handler] {
+        [
+            "session.create": .plain(create), "session.configure": .plain(configure), "session.canAdd": .plain(canAdd),
+            "session.start": .plain(start), "session.stop": .plain(stop), "session.delete": .plain(delete),
+            "session.get": .plain(get), "session.list": .plain(list), "session.switchCamera": .plain(switchCamera),
+        ]
+    }
+
+    private func create(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            try checkMaySession(call.caller)
-            let owner = holder(call.caller)
+            try access.check(call.caller)
+            let owner = clients.holder(call.caller)
             // Its reply was lost with the coordinator that made it.
             if let made = sessions.made(for: call.digest, by: owner) { return respond(.success(try reply(made.id))) }
             var session = CaptureSession(
@@ -33,7 +58,7 @@ extension Coordinator {
             if let inputs = call.params["inputs"]?.array {
                 for (index, input) in inputs.enumerated() {
                     let path = "inputs[\(index)]"
-                    actions += try expanded(.addInput(try SessionAction.input(input, path)), path)
+                    actions += try resolver.expanded(.addInput(try SessionAction.input(input, path)), path)
                 }
             } else {
                 for device in defaultInputs(for: outputs) {
@@ -44,35 +69,35 @@ extension Coordinator {
                 let path = "outputs[\(index)]"
                 actions.append((try SessionAction.parse(["addOutput": output], path: path), path))
             }
-            try session.configure(actions, in: surroundings)
-            try checkMaySession(call.caller, session)
+            try session.configure(actions, in: resolver.surroundings)
+            try access.check(call.caller, session)
             try sessions.add(session)
-            askFor(call.caller, session)
+            access.ask(call.caller, session)
             respond(.success(try reply(session.id)))
         } catch {
             respond(.failure(error))
         }
     }
 
-    private func configureSession(_ call: Call, _ respond: @escaping Responder) {
+    private func configure(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            try checkMaySession(call.caller)
+            try access.check(call.caller)
             let entry = try ownSession(call)
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
             var actions: [(action: SessionAction, path: String)] = []
             for (index, action) in (call.params["actions"]?.array ?? []).enumerated() {
                 let path = "actions[\(index)]"
-                actions += try expanded(try SessionAction.parse(action, path: path), path)
+                actions += try resolver.expanded(try SessionAction.parse(action, path: path), path)
             }
-            let surroundings = surroundings
+            let surroundings = resolver.surroundings
             let lockID = try lockID(call)
             let live = entry.session.photoOutput?.livePhoto
             try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
                 session.lockID = lockID ?? session.lockID
                 try session.configure(actions, in: surroundings)
-                try checkMaySession(call.caller, session)
+                try access.check(call.caller, session)
             }
-            askFor(call.caller, entry.session)
+            access.ask(call.caller, entry.session)
             livePhotosConfigured(entry.session, before: live)
             if lockID != nil { sessions.reviewAll(entry) }
             // What is asked for is done; whether the session can run so is told in its state.
@@ -110,17 +135,17 @@ extension Coordinator {
         let action = try SessionAction.parse(action, path: "action")
         return { [self] session throws(BusError) in
             var session = session
-            try session.configure(try expanded(action, "action"), in: surroundings)
+            try session.configure(try resolver.expanded(action, "action"), in: resolver.surroundings)
             return session
         }
     }
 
-    private func startSession(_ call: Call, _ respond: @escaping Responder) {
+    private func start(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            try checkMaySession(call.caller)
+            try access.check(call.caller)
             let entry = try ownSession(call)
-            try checkMaySession(call.caller, entry.session)
-            askFor(call.caller, entry.session)
+            try access.check(call.caller, entry.session)
+            access.ask(call.caller, entry.session)
             let lockID = try lockID(call)
             if !entry.session.run.isActive {
                 var session = entry.session
@@ -136,29 +161,29 @@ extension Coordinator {
         }
     }
 
-    private func stopSession(_ call: Call, _ respond: @escaping Responder) {
+    private func stop(_ call: Call, _ respond: @escaping Responder) {
         respond(
             Result { () throws(BusError) in
                 let entry = try ownSession(call)
                 let isKept = try sessions.stop(entry.session.id)
-                return Self.told(isKept, try reply(entry.session.id))
+                return try reply(entry.session.id).marked(isKept: isKept)
             })
     }
 
-    private func deleteSession(_ call: Call, _ respond: @escaping Responder) {
+    private func delete(_ call: Call, _ respond: @escaping Responder) {
         respond(
             Result { () throws(BusError) in
                 let entry = try ownSession(call)
                 let isKept = try sessions.delete(entry.session.id)
-                return Self.told(isKept, ["session": .string(entry.session.id)])
+                return JSONValue.object(["session": .string(entry.session.id)]).marked(isKept: isKept)
             })
     }
 
-    private func getSession(_ call: Call, _ respond: @escaping Responder) {
+    private func get(_ call: Call, _ respond: @escaping Responder) {
         respond(Result { () throws(BusError) in try reply(call.string("session") ?? "") })
     }
 
-    private func listSessions(_ call: Call, _ respond: @escaping Responder) {
+    private func list(_ call: Call, _ respond: @escaping Responder) {
         let values = sessions.sessions.compactMap { session in
             sessions.entries[session.id].map(sessions.value)
         }
@@ -169,12 +194,12 @@ extension Coordinator {
 
     private func switchCamera(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            try checkMaySession(call.caller)
+            try access.check(call.caller)
             let entry = try ownSession(call)
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
             let session = entry.session
             var (candidate, old, device, dropped) = try switched(session, to: call.string("device"))
-            try checkMaySession(call.caller, candidate)
+            try access.check(call.caller, candidate)
             // In force with the other camera, and not before: if that can't be had, the session is as it was.
             candidate.lockID = try lockID(call) ?? session.lockID
             let answer = { [weak self] (error: BusError?) in
@@ -214,7 +239,7 @@ extension Coordinator {
         }
         let device: String
         if let named { device = named } else { device = try otherCamera(than: old) }
-        let (candidate, dropped) = try session.switched(to: device, in: surroundings)
+        let (candidate, dropped) = try session.switched(to: device, in: resolver.surroundings)
         return (candidate, old, device, dropped)
     }
 
@@ -258,15 +283,15 @@ extension Coordinator {
 
     // MARK: The parts
 
-    var surroundings: CaptureSession.Surroundings {
-        CaptureSession.Surroundings(known: fleet.deviceIDs) { [fleet] id in
-            fleet.workers[id].map { worker in
-                let identity = worker.device.identity
-                let words = worker.status["supports"]?["videoStabilizationMode"]?.array ?? []
-                return SessionDevice(
-                    id: id, mediaType: identity.mediaType, position: identity.position, formats: worker.formats,
-                    stabilizationWords: words.compactMap(\.string), sound: worker.microphone)
-            }
+    /// Marks pictures of a running session as another generation when its live photos were set otherwise, except those of cameras that
+    /// others have locked.
+    private func livePhotosConfigured(_ session: CaptureSession, before: LivePhotoOutput?) {
+        guard session.run.state == .running, let now = session.photoOutput?.livePhoto,
+            now.consequence(since: before ?? LivePhotoOutput()) == .reconfiguration
+        else { return }
+        for device in fleet.photoConnections(of: session).map(\.input) {
+            let lock = sessions.held(device).flatMap { $0.id == session.lockID ? $0 : nil }
+            sessions.carryOut(["device": .string(device)], of: device, lock) { _ in }
         }
     }
 

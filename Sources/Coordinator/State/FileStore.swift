@@ -5,10 +5,10 @@ import LinuxIO
 import Logging
 
 /// Keeps a book in a file of its own beside the device book: what a reply rests on is there before the reply.
-final class FileStore<Book: KeptBook> {
+final class FileStore<Book: KeptBook>: ProblemReporter {
     private(set) var book = Book()
     /// That it was damaged and begun anew.
-    private(set) var problem: Problem?
+    private var problem: Problem?
     private let logger: Logger
     private var file: KeptFile?
     private let name: String
@@ -46,7 +46,9 @@ final class FileStore<Book: KeptBook> {
         }
     }
 
-    /// Changes the book, and calls the body when it is on the disk so; false: it can't be.
+    var problems: [Problem] { problem.map { [$0] } ?? [] }
+
+    /// Changes the book, and calls the body when it is on the disk; false: it can't be written.
     func change(_ change: (inout Book) throws(BusError) -> Void, then body: @escaping (Bool) -> Void) throws(BusError) {
         var next = book
         try change(&next)

@@ -20,17 +20,18 @@ final class RestartStore {
     private(set) var inherited: Set<String>
     /// What the coordinator before left, or what can be said of it.
     let found: KeptState
-    /// Told which fences may be in use from now on, whenever there are more.
-    var onFence: ((UInt64) -> Void)?
+    /// Keeps a reserve of fences, for when the file is lost.
+    private let books: DeviceStore
 
     /// Decisions that are kept at most; each is needed for the moment until its devices have been told.
     private static let maximumDecisions = 256
     /// Devices that are set for photos, also those that have gone since.
     private static let maximumStandIns = 256
 
-    /// - Parameter floor: fences up to this one may have been given out, whatever the file says or doesn't.
-    init(_ file: StateFile, epoch: String, floor: UInt64, logger: Logger) throws(SystemError) {
+    /// - Parameter books: fences up to its own may have been given out, whatever the file says or doesn't.
+    init(_ file: StateFile, epoch: String, _ books: DeviceStore, logger: Logger) throws(SystemError) {
         self.file = file
+        self.books = books
         self.logger = logger
         self.epoch = epoch
         var found: KeptState
@@ -53,7 +54,7 @@ final class RestartStore {
             found = KeptState(
                 boot: file.bootID, epoch: "", fence: max(fence ?? 0, Self.fenceBeyondCounting))
         }
-        found.fence = max(found.fence, floor)
+        found.fence = max(found.fence, books.book.fence)
         self.found = found
         let isSameBoot = found.boot == file.bootID
         inherited = isSameBoot ? Set(found.decided) : []
@@ -80,7 +81,7 @@ final class RestartStore {
         wanted.locks = locks
         wanted.fence = fence
         guard write() else { return false }
-        onFence?(fence)
+        if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
         return true
     }
 

@@ -5,10 +5,10 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Keeps the takes: of which segments they are, what is done with them, and who is to know of it.
+/// The current takes and their segments. Publishes `state/take/<id>/`.
 ///
-/// What a take may do is ``Take``'s affair; that its segments are recorded, ``MovieRegistry``'s; their files are the librarian's.
-final class TakeRegistry {
+/// ``Take`` decides what a take may do; ``MovieRegistry`` records the segments; librarians handle their files.
+final class TakeRegistry: MovieProgressObserver {
     typealias Completion<Value> = (Result<Value, BusError>) -> Void
 
     /// A segment that is to begin.
@@ -43,7 +43,8 @@ final class TakeRegistry {
     private static let maximumMisses = 8
 
     init(
-        _ loop: Loop, events: EventSocket, _ movies: MovieRegistry, _ library: LibrarianSupervisor, _ file: FileStore<TakeBook>,
+        _ loop: Loop, events: EventSocket, _ movies: MovieRegistry, _ library: LibrarianSupervisor,
+        _ file: FileStore<TakeBook>,
         logger: Logger
     ) {
         self.loop = loop
@@ -52,11 +53,8 @@ final class TakeRegistry {
         self.library = library
         self.file = file
         self.logger = logger
-        movies.onProgress = { [weak self] in self?.progressed($0) }
+        movies.takes = self
     }
-
-    /// That the book was damaged and begun anew.
-    var problem: Problem? { file.problem }
 
     /// Goes on with what the coordinator before has left.
     func begin() {
@@ -77,7 +75,7 @@ final class TakeRegistry {
         }
     }
 
-    // MARK: What is so
+    // MARK: Takes
 
     /// Those that are not over, in the order in which they were made.
     var takes: [KeptTake] { file.book.takes }
@@ -103,7 +101,7 @@ final class TakeRegistry {
         return value
     }
 
-    // MARK: Made
+    // MARK: Creation
 
     /// Takes a new one in; the completion is called when it is on the disk.
     ///
@@ -113,7 +111,7 @@ final class TakeRegistry {
         publish(take.id)
     }
 
-    // MARK: Recorded
+    // MARK: Segments
 
     /// Begins a segment: the completion is called when its first frame is in the file, or with why there is none.
     ///
@@ -210,8 +208,8 @@ final class TakeRegistry {
             ])
     }
 
-    /// How far a movie is, and of which camera it is: of a segment, what its take tells.
-    private func progressed(_ movie: RunningMovie) {
+    /// Publishes the progress of a segment and its camera in its take.
+    func movieProgressed(_ movie: RunningMovie) {
         guard let id = movie.request.take, movie.hasBegun, let kept = file.book[id],
             kept.take.current?.id == movie.id, !hasEnded
         else { return }
@@ -241,7 +239,7 @@ final class TakeRegistry {
         return members
     }
 
-    // MARK: Ended
+    // MARK: Ends of segments
 
     /// Ends the segment that is recorded; the completion is called when its file is closed, with how it ended, and at once where the last one
     /// has ended already.
@@ -330,9 +328,9 @@ final class TakeRegistry {
         answerWaiting(id, .success(.object(end)))
     }
 
-    // MARK: What is told
+    // MARK: State
 
-    /// Nothing is told any more: the bus ends.
+    /// The bus ends: nothing is published any more.
     func shutDown() { hasEnded = true }
 
     /// Waits until all is written.

@@ -5,32 +5,58 @@ import JSON
 import LinuxIO
 
 /// `take.create`, `record`, `pause`, `get`, `list`, `delete`, `finish`, `discard`
-extension Coordinator {
-    static let takeServices: [String: Service] = [
-        "take.create": { $0.createTake }, "take.record": { $0.recordTake }, "take.pause": { $0.pauseTake },
-        "take.get": { $0.getTake }, "take.list": { $0.listTakes }, "take.delete": { $0.deleteSegment },
-        "take.finish": { $0.finishTake }, "take.discard": { $0.discardTake },
-    ]
+final class TakeService: MethodService {
+    private let takes: TakeRegistry
+    private let reader: MovieRequestReader
+    private let places: MoviePlaces
+    private let sessions: SessionRegistry
+    private let fleet: WorkerSupervisor
+    private let permission: AuthorizationService
+    private let clients: ClientRegistry
+    private let cancellations: CancellationTable
 
-    // MARK: Made
+    init(
+        _ takes: TakeRegistry, _ reader: MovieRequestReader, _ places: MoviePlaces, _ sessions: SessionRegistry,
+        _ fleet: WorkerSupervisor, _ permission: AuthorizationService, _ clients: ClientRegistry,
+        _ cancellations: CancellationTable
+    ) {
+        self.takes = takes
+        self.reader = reader
+        self.places = places
+        self.sessions = sessions
+        self.fleet = fleet
+        self.permission = permission
+        self.clients = clients
+        self.cancellations = cancellations
+    }
 
-    private func createTake(_ call: Call, _ respond: @escaping Responder) {
+    var methods: [String: Handler] {
+        [
+            "take.create": .plain(create), "take.record": .plain(record), "take.pause": .plain(pause),
+            "take.get": .plain(get), "take.list": .plain(list), "take.delete": .plain(deleteSegment),
+            "take.finish": .plain(finish), "take.discard": .plain(discard),
+        ]
+    }
+
+    // MARK: Creation
+
+    private func create(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            guard moviePlace.library != nil else {
+            guard places.current.library != nil else {
                 throw BusError(
                     .internalError,
                     "There is no place for a capture library: name one with --state-dir, or 'directory' of [library] in camerabus.toml."
                 )
             }
-            var subject = try takeSubject(call)
-            try checkMayRecord(call.caller, &subject)
+            var subject = try subject(call)
+            try reader.checkMayRecord(call.caller, &subject)
             let id = hexadecimal(randomBytes(8))
             let main = subject.cameras.first?.device.id ?? subject.microphone?.device.id ?? "take"
-            let name = call.string("name").map(KeptTake.stem) ?? "\(main)-\(Self.today().time)-\(id.prefix(8))"
-            // As far as anything but the number can be wrong.
-            _ = try moviePlace.target(
+            let name = call.string("name").map(KeptTake.stem) ?? "\(main)-\(LocalTime.today().time)-\(id.prefix(8))"
+            // Checks everything but the number.
+            _ = try places.current.target(
                 name: KeptTake.filename(name, part: KeptTake.maximumPart), path: nil, fileType: .mp4,
-                day: Self.today().day, newName: "", isOwn: false)
+                day: LocalTime.today().day, newName: "", isOwn: false)
             var wish: [String: JSONValue] = [:]
             for member in ["session", "device", "microphone", "orientation", "mirrored"] {
                 wish[member] = call.params[member]
@@ -40,7 +66,7 @@ extension Coordinator {
                 try Take(
                     id: id, minDuration: call.milliseconds("minDuration"),
                     maxDuration: call.milliseconds("maxDuration")),
-                name: name, owner: holder(call.caller), made: MonotonicClock.realtime(), wish: .object(wish),
+                name: name, owner: clients.holder(call.caller), made: MonotonicClock.realtime(), wish: .object(wish),
                 isDetached: call.params["detached"]?.bool ?? false,
                 exportPreset: call.string("exportPreset").flatMap(ExportPreset.init),
                 camera: isOfSession ? nil : subject.cameras.first.map(MovieRequest.Device.init),
@@ -51,9 +77,9 @@ extension Coordinator {
         }
     }
 
-    /// What a take is to be of: of a session, which need not run yet, nothing but that.
-    private func takeSubject(_ call: Call) throws(BusError) -> Subject {
-        guard let id = call.string("session") else { return try subject(call) }
+    /// The devices of a take. A take of a session names the session alone, which need not run yet.
+    private func subject(_ call: Call) throws(BusError) -> MovieSubject {
+        guard let id = call.string("session") else { return try reader.subject(call) }
         let session = try sessions.entry(id).session
         guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
@@ -70,10 +96,10 @@ extension Coordinator {
         if let microphone = call.string("microphone"), fleet.workers[microphone] == nil {
             throw .deviceNotFound(microphone, known: fleet.deviceIDs)
         }
-        return Subject(session: session)
+        return MovieSubject(session: session)
     }
 
-    // MARK: Recorded
+    // MARK: Segments
 
     /// The take, if the caller may do something with it.
     private func ownTake(_ call: Call) throws(BusError) -> KeptTake {
@@ -86,29 +112,29 @@ extension Coordinator {
         return take
     }
 
-    private func recordTake(_ call: Call, _ respond: @escaping Responder) {
+    private func record(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let take = try ownTake(call)
-            // Before anything is asked of its devices, and of its user.
+            // Before devices and permission are checked.
             var trial = take
             try trial.record("trial", path: "")
             let segment = try Call(call.caller, params: segmentParams(of: take), key: call.key)
-            var subject = try subject(segment)
-            try checkMayRecord(call.caller, &subject)
-            guard var request = try requests(segment, subject).first else {
+            var subject = try reader.subject(segment)
+            try reader.checkMayRecord(call.caller, &subject)
+            guard var request = try reader.requests(segment, subject).first else {
                 throw .invalidParams("take", "there is nothing to be recorded")
             }
             var note = RunningMovie.Note(json: request.note)
             note.isSegment = true
             request.note = note.json
             let giveUp = try takes.record(take.id, request) { respond($0.map(\.started)) }
-            if let key = call.key { cancellations[key] = giveUp }
+            cancellations.set(call.key, giveUp)
         } catch {
             respond(.failure(error))
         }
     }
 
-    /// A segment as `movie.start` would be told of it.
+    /// The params of `movie.start` for a segment.
     private func segmentParams(of take: KeptTake) throws(BusError) -> JSONValue {
         var params = take.wish.object ?? [:]
         params["name"] = .string(take.filename(part: take.nextPart))
@@ -128,7 +154,7 @@ extension Coordinator {
         return .object(params)
     }
 
-    private func pauseTake(_ call: Call, _ respond: @escaping Responder) {
+    private func pause(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             try takes.pause(try ownTake(call).id, completion: respond)
         } catch {
@@ -136,13 +162,13 @@ extension Coordinator {
         }
     }
 
-    // MARK: What is so
+    // MARK: State
 
-    private func getTake(_ call: Call, _ respond: @escaping Responder) {
+    private func get(_ call: Call, _ respond: @escaping Responder) {
         respond(Result { () throws(BusError) in ["take": try takes.take(call.string("take") ?? "").json] })
     }
 
-    private func listTakes(_ call: Call, _ respond: @escaping Responder) {
+    private func list(_ call: Call, _ respond: @escaping Responder) {
         respond(.success(["takes": .array(takes.takes.map(\.json))]))
     }
 
@@ -165,36 +191,36 @@ extension Coordinator {
         }
     }
 
-    private func finishTake(_ call: Call, _ respond: @escaping Responder) {
+    private func finish(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let take = try ownTake(call)
-            var saving = Subject()
-            try checkMayRecord(call.caller, &saving)
+            var saving = MovieSubject()
+            try reader.checkMayRecord(call.caller, &saving)
             let target: MoviePlace.Target
             do throws(BusError) {
                 let isNamed = call.params["name"] != nil || call.params["path"] != nil
-                target = try moviePlace.target(
+                target = try places.current.target(
                     name: isNamed ? call.string("name") : take.name + ".mp4", path: call.string("path"),
-                    fileType: .mp4, day: Self.today().day, newName: take.name,
+                    fileType: .mp4, day: LocalTime.today().day, newName: take.name,
                     isOwn: call.caller.peer.uid == CurrentProcess.uid)
             } catch {
                 guard error.data["path"] == "fileType" else { throw error }
                 throw .invalidParams(call.params["path"] == nil ? "name" : "path", "has to end in .mp4")
             }
-            try checkLinks(target)
+            try places.checkLinks(target)
             try takes.finish(take.id, target) { respond($0.mapError { Self.asNamed($0, call) }) }
         } catch {
             respond(.failure(error))
         }
     }
 
-    /// The librarian knows files by their paths, whatever the client has named them by.
+    /// The librarian reports errors about paths; the client may have passed `name`.
     private static func asNamed(_ error: BusError, _ call: Call) -> BusError {
         guard error.reason == .invalidParams, ["path", "cover"].contains(error.data["path"]) else { return error }
         return .invalidParams(call.params["path"] == nil ? "name" : "path", error.data["why"]?.string ?? error.message)
     }
 
-    private func discardTake(_ call: Call, _ respond: @escaping Responder) {
+    private func discard(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let id = try ownTake(call).id
             try takes.discard(id) { result in
@@ -206,7 +232,7 @@ extension Coordinator {
     }
 }
 
-extension Coordinator.Call {
+extension Call {
     fileprivate func milliseconds(_ name: String) -> Int64? {
         params[name]?.double.flatMap { Int64(exactly: max(1, $0.rounded())) }
     }

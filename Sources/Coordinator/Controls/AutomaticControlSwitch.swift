@@ -4,21 +4,31 @@ import CaptureCore
 import JSON
 import Logging
 
-/// Turns a control of cameras on for sessions and movies, and off again, whatever happens between: that it is on for them alone is in
-/// the device book, so that neither a lock in the way nor the end of this process leaves it on for good.
-final class ControlLoanDesk {
-    let loan: ControlLoan
+/// Carries out the changes of an automatic control, and acts on their ends.
+protocol AutomaticControlOwner: AnyObject {
+    /// A client's lock on the device.
+    func held(_ device: String) -> Lock?
+    func carryOut(
+        _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool, onWait: (_ ticket: UInt64) -> Void,
+        then body: @escaping Responder)
+    /// A change has ended, or may be tried again (`isOpen`). The preference at this time counts.
+    func automaticControlChanged(_ control: AutomaticControl, _ device: String, isOpen: Bool)
+}
+
+/// Needs automatic controls turned on, apart from the sessions.
+protocol AutomaticControlUser: AnyObject {
+    func isNeeded(_ control: AutomaticControl, _ device: String) -> Bool
+}
+
+/// Turns a control of cameras on for sessions and movies, and off again. That it is on for them alone is in the device book, so that
+/// neither another client's lock nor the end of this process leaves it on for good.
+final class AutomaticControlSwitch {
+    let control: AutomaticControl
     private let loop: Loop
     private let books: DeviceStore
+    private let fleet: WorkerSupervisor
+    private unowned let owner: any AutomaticControlOwner
     private let logger: Logger
-    private let worker: (_ device: String) -> WorkerHandle?
-    /// Of a `uniqueID`: while something is under way the device may get another name.
-    private let workerOf: (_ uniqueID: String) -> WorkerHandle?
-    /// Whether a client has locked the device.
-    private let isHeld: (_ device: String) -> Bool
-    private let carryOut: (_ change: JSONValue, _ device: String, Lock?, @escaping Responder) -> Void
-    /// Told when a change has ended, or may be tried again (then true): what is preferred by then counts.
-    private let whenDone: (_ device: String, _ isOpen: Bool) -> Void
     /// Who wait, by `uniqueID`, to know whether it has been turned on.
     private var waiting: [String: [(lock: Lock?, body: (_ isOn: Bool) -> Void)]] = [:]
     /// Devices, by `uniqueID`, with a change under way.
@@ -30,27 +40,25 @@ final class ControlLoanDesk {
     private static let retryInterval: Int64 = 2000
 
     init(
-        _ loan: ControlLoan, _ loop: Loop, _ books: DeviceStore, logger: Logger,
-        worker: @escaping (_ device: String) -> WorkerHandle?,
-        workerOf: @escaping (_ uniqueID: String) -> WorkerHandle?,
-        isHeld: @escaping (_ device: String) -> Bool,
-        carryOut: @escaping (_ change: JSONValue, _ device: String, Lock?, @escaping Responder) -> Void,
-        whenDone: @escaping (_ device: String, _ isOpen: Bool) -> Void
+        _ control: AutomaticControl, _ loop: Loop, _ books: DeviceStore, _ fleet: WorkerSupervisor,
+        _ owner: any AutomaticControlOwner, logger: Logger
     ) {
-        self.loan = loan
+        self.control = control
         self.loop = loop
         self.books = books
+        self.fleet = fleet
+        self.owner = owner
         self.logger = logger
-        self.worker = worker
-        self.workerOf = workerOf
-        self.isHeld = isHeld
-        self.carryOut = carryOut
-        self.whenDone = whenDone
     }
+
+    private func worker(_ device: String) -> WorkerHandle? { fleet.workers[device] }
+
+    /// While a change is under way the device may get another name.
+    private func workerOf(_ uniqueID: String) -> WorkerHandle? { fleet.worker(of: uniqueID) }
 
     /// Whether it was turned on for sessions or movies, and not off since.
     func isOwed(_ device: String) -> Bool {
-        worker(device).map { books.book[$0.device.identity.uniqueID]?[keyPath: loan.mark] ?? false } ?? false
+        worker(device).map { books.book[$0.device.identity.uniqueID]?[keyPath: control.mark] ?? false } ?? false
     }
 
     /// Turns it on, and tells when that has been done, or can't be.
@@ -59,7 +67,7 @@ final class ControlLoanDesk {
         if busy.contains(uniqueID) || turnOn(device, lock: lock) && busy.contains(uniqueID) {
             waiting[uniqueID, default: []].append((lock, body))
         } else {
-            body(worker(device)?.value(of: loan) == loan.on)
+            body(worker(device)?.value(of: control) == control.on)
         }
     }
 
@@ -68,9 +76,9 @@ final class ControlLoanDesk {
     /// - Parameter lock: under which it is done; nil: one for just this.
     /// - Returns: false: it can't be done now, and is to be asked for again when the device, or its lock, is otherwise.
     func turnOn(_ device: String, lock: Lock?) -> Bool {
-        guard let worker = ready(device, loan.on, lock) else { return false }
+        guard let worker = ready(device, control.on, lock) else { return false }
         // One that was on before the sessions came is on when they have gone.
-        guard worker.value(of: loan) != loan.on else { return true }
+        guard worker.value(of: control) != control.on else { return true }
         let identity = worker.device.identity
         mark(identity, true)
         busy.insert(identity.uniqueID)
@@ -79,7 +87,7 @@ final class ControlLoanDesk {
         books.save { [weak self] isKept in
             guard let self else { return }
             guard isKept || books.directory == nil else { return turnedOn(identity, Self.notWritten, mayPass: true) }
-            set(loan.on, identity, lock) { [weak self] error in
+            set(control.on, identity, lock) { [weak self] error in
                 self?.turnedOn(identity, error, mayPass: error?.mayPass ?? false)
             }
         }
@@ -103,11 +111,11 @@ final class ControlLoanDesk {
     /// Turns it off if it was turned on for sessions or movies; what is in the way is waited for. It is not held against a client that has set the
     /// control itself.
     func turnOff(_ device: String, lock: Lock?) {
-        guard isOwed(device), let worker = ready(device, loan.off, lock) else { return }
+        guard isOwed(device), let worker = ready(device, control.off, lock) else { return }
         let identity = worker.device.identity
-        guard worker.value(of: loan) != loan.off else { return mark(identity, false) }
+        guard worker.value(of: control) != control.off else { return mark(identity, false) }
         busy.insert(identity.uniqueID)
-        set(loan.off, identity, lock) { [weak self] error in
+        set(control.off, identity, lock) { [weak self] error in
             guard let self else { return }
             busy.remove(identity.uniqueID)
             let staysOwed = error.map { self.failed(identity, $0, mayPass: $0.mayPass) } ?? false
@@ -125,8 +133,8 @@ final class ControlLoanDesk {
     private func ready(_ device: String, _ value: JSONValue, _ lock: Lock?) -> WorkerHandle? {
         guard let worker = worker(device), worker.isRunning, !busy.contains(worker.device.identity.uniqueID),
             retries[worker.device.identity.uniqueID] == nil,
-            loan.isSupported(worker.status["supports"]?[loan.control.rawValue] ?? false, value),
-            lock != nil || !isHeld(device)
+            control.isSupported(worker.status["supports"]?[control.name.rawValue] ?? false, value),
+            lock != nil || owner.held(device) == nil
         else { return nil }
         return worker
     }
@@ -138,9 +146,9 @@ final class ControlLoanDesk {
             return body(BusError(.deviceNotFound, "The device has gone."))
         }
         let change: JSONValue = [
-            "device": .string(device), "controls": .object([loan.control.rawValue: value]),
+            "device": .string(device), "controls": .object([control.name.rawValue: value]),
         ]
-        carryOut(change, device, lock) { result in
+        owner.carryOut(change, of: device, lock, isStandIn: false, onWait: { _ in }) { result in
             if case .failure(let error) = result { body(error) } else { body(nil) }
         }
     }
@@ -150,7 +158,7 @@ final class ControlLoanDesk {
     private func failed(_ identity: DeviceIdentity, _ error: BusError, mayPass: Bool) -> Bool {
         let uniqueID = identity.uniqueID
         logger.notice(
-            "\(loan.name) can't be set for sessions",
+            "\(control.title) can't be set for sessions",
             metadata: [
                 "device": "\(workerOf(uniqueID)?.device.id ?? identity.localizedName)", "error": "\(error.message)",
             ])
@@ -176,35 +184,35 @@ final class ControlLoanDesk {
             }
             turnOn(device, lock: one.lock, then: one.body)
         }
-        if let worker = workerOf(uniqueID) { whenDone(worker.device.id, isOpen) }
+        if let worker = workerOf(uniqueID) { owner.automaticControlChanged(control, worker.device.id, isOpen: isOpen) }
     }
 
     private func mark(_ identity: DeviceIdentity, _ isLent: Bool) {
-        guard (books.book[identity.uniqueID]?[keyPath: loan.mark] ?? false) != isLent else { return }
-        books.change { [loan] book in
+        guard (books.book[identity.uniqueID]?[keyPath: control.mark] ?? false) != isLent else { return }
+        books.change { [control] book in
             book.update(identity.uniqueID, name: identity.localizedName, at: DeviceStore.now) {
-                $0[keyPath: loan.mark] = isLent
+                $0[keyPath: control.mark] = isLent
             }
         }
     }
 }
 
 /// A camera control that the bus turns on for sessions or movies.
-enum ControlLoan: CaseIterable {
+enum AutomaticControl: CaseIterable {
     case stabilization, smoothFocus
 
-    var control: CameraControlName { self == .stabilization ? .videoStabilizationMode : .smoothAutoFocusEnabled }
+    var name: CameraControlName { self == .stabilization ? .videoStabilizationMode : .smoothAutoFocusEnabled }
 
     var on: JSONValue { self == .stabilization ? "standard" : true }
     var off: JSONValue { self == .stabilization ? "off" : false }
 
     /// What clients set it by.
     var names: Set<String> {
-        [control.rawValue, self == .stabilization ? "image_stabilization" : "smooth_focus"]
+        [name.rawValue, self == .stabilization ? "image_stabilization" : "smooth_focus"]
     }
 
     /// For the log.
-    var name: String { self == .stabilization ? "stabilization" : "smooth focus" }
+    var title: String { self == .stabilization ? "stabilization" : "smooth focus" }
 
     var mark: WritableKeyPath<DeviceBook.Entry, Bool> { self == .stabilization ? \.isStabilized : \.isSmooth }
 
@@ -215,7 +223,7 @@ enum ControlLoan: CaseIterable {
 }
 
 extension WorkerHandle {
-    func value(of loan: ControlLoan) -> JSONValue? { status["controls"]?[loan.control.rawValue] }
+    func value(of control: AutomaticControl) -> JSONValue? { status["controls"]?[control.name.rawValue] }
 }
 
 extension BusError {
