@@ -24,7 +24,7 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)
         }
-        pressures.setStreaming(fleet.workers.values.contains { $0.status["isStreaming"]?.bool ?? false })
+        pressures.setStreaming(workers.all.values.contains { $0.status["isStreaming"]?.bool ?? false })
         sessions.deviceChanged(device)
         live.reviewAll()
         state.publish()
@@ -50,12 +50,12 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
         // Before any device is set for a session whose user has lost permission.
         endUnauthorized()
         if isComplete {
-            locks.keepOnly(Set(fleet.deviceIDs))
+            locks.keepOnly(Set(workers.deviceIDs))
             sessions.devicesKnown()
         }
         publisher.forgetGone()
         rigs.publish()
-        let uniqueIDs = Set(fleet.workers.values.map(\.device.identity.uniqueID))
+        let uniqueIDs = Set(workers.all.values.map(\.device.identity.uniqueID))
         if isComplete { exposures.keepOnly(uniqueIDs) }
         pressures.keepOnly(uniqueIDs)
         if isComplete { state.collectProblems() }
@@ -65,7 +65,7 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
     }
 
     func lockChanged(_ device: String, _ lock: Lock?, _ fence: UInt64) {
-        guard let worker = fleet.workers[device] else { return }
+        guard let worker = workers[device] else { return }
         worker.order(lock == nil ? .unlock : .lock, fence: fence)
         controls.reviewZoom(worker)
         guard !lifecycle.isStopping else { return }
@@ -78,7 +78,7 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
     func pressureChanged() {
         guard !lifecycle.isStopping else { return }
         state.publish()
-        for worker in Array(fleet.workers.values) { deviceChanged(worker.device.id, worker) }
+        for worker in Array(workers.all.values) { deviceChanged(worker.device.id, worker) }
     }
 
     /// Publishes a change of a device's pressure. Its state has the change by then.
@@ -89,7 +89,7 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
         }
         guard let isHalted = change.isHalted else { return }
         logger.notice(
-            isHalted ? "stopped for system pressure" : "goes on after system pressure",
+            isHalted ? "stopped for system pressure" : "continues after system pressure",
             metadata: [LogKeys.deviceID: "\(device)"])
         worker.order(.halt(isHalted))
         sessions.review(device)
@@ -116,7 +116,7 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
 
     func permissionChanged() {
         guard !lifecycle.isStopping else { return }
-        for worker in fleet.workers.values { admit(worker) }
+        for worker in workers.all.values { admit(worker) }
         matchers.admit(permission.book.doors(.video))
         endUnauthorized()
     }
@@ -126,14 +126,15 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
         worker.order(.admit(permission.book.doors(worker.device.identity.authorizationMedia)))
     }
 
-    /// Ends what users hold who may not change their devices any more: locks, waits for locks, sessions, sources, and what they started.
+    /// Ends what users hold who may not change their devices any more: locks, waits for locks, sessions, sources, and
+    /// what they started.
     private func endUnauthorized() {
         locks.endUnauthorized { [access] in access.isUnauthorized($0, $1) }
         sessions.permissionChanged()
-        exposures.endUnauthorized { [fleet, access] holder, uniqueID in
-            fleet.worker(of: uniqueID).map { access.isUnauthorized(holder, [$0.device.id]) } ?? false
+        exposures.endUnauthorized { [workers, access] holder, uniqueID in
+            workers.worker(of: uniqueID).map { access.isUnauthorized(holder, [$0.device.id]) } ?? false
         }
-        for worker in fleet.workers.values { controls.reviewZoom(worker) }
+        for worker in workers.all.values { controls.reviewZoom(worker) }
         movies.review()
         // First photos that may not be taken: they do not fail because of a changed session.
         photos.review()

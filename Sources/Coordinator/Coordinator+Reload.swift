@@ -5,19 +5,19 @@ import Logging
 
 /// SIGHUP
 extension Coordinator {
-    /// Reads the configuration again. A file that can't be read or is wrong changes nothing. Roles stay until the users and groups in the
-    /// file have been looked up.
+    /// Reads the configuration again. A file that can't be read or is wrong changes nothing. Roles stay until the users
+    /// and groups in the file have been looked up.
     func reload() {
         service.notify("RELOADING=1")
         do {
             let read = try StartUp.readConfiguration(configuration.options.configurationPath)
             try lookUpNames(read)
             configuration.current = read
-            fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, read)
+            workers.launch = StartUp.launch(workers.launch.program, directory, hasGroup: group != nil, read)
             recorders.logLevel = read.logLevel
             librarians.directory = places.current.library
             connections.setLimits(perUser: read.connectionsPerUser, total: read.connections)
-            fleet.order = DeviceOrder(configured: read.order)
+            workers.order = DeviceOrder(configured: read.order)
             rigs.setConfigured(read.rigs)
             // The handler's level, where it has one for all.
             var logger = logger
@@ -26,7 +26,7 @@ extension Coordinator {
             configuration.refusal = nil
             updater.discover()
         } catch {
-            logger.error("the configuration is left as it was", metadata: ["error": "\(error)"])
+            logger.error("the configuration was not read again", metadata: ["error": "\(error)"])
             configuration.refusal = .configurationRefused("\(error)")
             state.problemsChanged()
             service.notify("READY=1")

@@ -25,7 +25,7 @@ public final class Coordinator: BusLifetime {
     let access: DeviceAccess
     let books: DeviceStore
     let sources: SourceRegistry
-    let fleet: WorkerSupervisor
+    let workers: WorkerSupervisor
     let updater: DeviceUpdater
     let publisher: DevicePublisher
     let pressures: PressureRegistry
@@ -48,7 +48,7 @@ public final class Coordinator: BusLifetime {
     var lookUp: BackgroundWork<Configuration, (policy: AuthorizationPolicy, unknown: [String])>?
     private let permissions: AuthorizationStore
     private let profiles: FileStore<ProfileBook>
-    private let discovery: DeviceSearch
+    private let deviceSearch: DeviceSearch
     private let counters = CommandCounters()
     private let bus: BusService
     private let router: RequestRouter
@@ -102,7 +102,7 @@ public final class Coordinator: BusLifetime {
             events = EventSocket(loop, eventServer, connections, epoch: epoch)
             books = try DeviceStore(
                 loop, StartUp.stateDirectory(options, current, directory, environment), logger: logger)
-            let keeper = try RestartStore(StateFile(path: directory.stateFile), epoch: epoch, books, logger: logger)
+            let store = try RestartStore(StateFile(path: directory.stateFile), epoch: epoch, books, logger: logger)
             let clients = ClientRegistry(connections)
             let cancellations = CancellationTable()
             replies = ReplyCache(loop)
@@ -112,7 +112,7 @@ public final class Coordinator: BusLifetime {
             connections.setUnbounded(policy.gateway)
             var authorizations = AuthorizationBook(policy: policy)
             permissions = try AuthorizationStore(
-                loop, directory: books.directory, bootID: keeper.bootID, &authorizations, logger: logger)
+                loop, directory: books.directory, bootID: store.bootID, &authorizations, logger: logger)
             let holders = HolderWatcher(loop)
             permission = AuthorizationService(
                 loop, events: events, authorizations, permissions, unknown: unknown, holders, clients, cancellations,
@@ -120,38 +120,38 @@ public final class Coordinator: BusLifetime {
             let remotes = RemoteUserRegistry(permission)
 
             let workerProgram = try StartUp.workerProgram(options)
-            fleet = WorkerSupervisor(
+            workers = WorkerSupervisor(
                 loop, lifecycle, workerServer,
                 launch: StartUp.launch(workerProgram, directory, hasGroup: group != nil, current), events, books,
-                keeper,
+                store,
                 permission, logger: logger)
-            access = DeviceAccess(fleet, permission)
+            access = DeviceAccess(workers, permission)
             rigs = RigRegistry(
-                FileStore(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
-            let resolver = DeviceResolver(fleet, rigs)
+                FileStore(loop, directory: books.directory, name: "rigs", logger: logger), events: events, workers)
+            let resolver = DeviceResolver(workers, rigs)
             locks = LockService(
-                loop, events: events, keeper: keeper, holders: holders, resolver, clients, cancellations, logger: logger
+                loop, events: events, store: store, holders: holders, resolver, clients, cancellations, logger: logger
             )
-            discovery = DeviceSearch(loop, program: workerProgram, logger: logger)
+            deviceSearch = DeviceSearch(loop, program: workerProgram, logger: logger)
             let hotplug = HotplugWatcher(loop, logger: logger)
-            let roster = DeviceRegistry(books)
+            let registry = DeviceRegistry(books)
             sources = SourceRegistry(loop, holders, path: directory.sourcesFile, logger: logger)
             updater = DeviceUpdater(
-                configuration, lifecycle, directory, books, roster, sources, locks, fleet, discovery, hotplug,
+                configuration, lifecycle, directory, books, registry, sources, locks, workers, deviceSearch, hotplug,
                 logger: logger)
             profiles = FileStore(loop, directory: books.directory, name: "profiles", logger: logger)
             pressures = try PressureRegistry(
                 loop, root: options.watchesPressure && current.watchesPressure ? current.pressureRoot : nil,
                 logger: logger)
-            publisher = DevicePublisher(lifecycle, events, fleet, locks, pressures, rigs)
-            configurations = ConfigurationService(lifecycle, keeper, fleet, books, locks, resolver, clients)
-            exposures = ExposureLockRegistry(loop, lifecycle, events, locks, keeper, configurations)
+            publisher = DevicePublisher(lifecycle, events, workers, locks, pressures, rigs)
+            configurations = ConfigurationService(lifecycle, store, workers, books, locks, resolver, clients)
+            exposures = ExposureLockRegistry(loop, lifecycle, events, locks, store, configurations)
             controls = ControlService(resolver, clients, locks, configurations, exposures, access, books)
-            matchers = MatcherSupervisor(loop, program: try StartUp.matcherProgram(options), fleet, logger: logger)
+            matchers = MatcherSupervisor(loop, program: try StartUp.matcherProgram(options), workers, logger: logger)
 
             let sessionAccess = SessionAccess(permission, clients)
             sessions = SessionRegistry(
-                loop, events: events, keeper: keeper, locks: locks, fleet: fleet, holders: holders, books: books,
+                loop, events: events, store: store, locks: locks, workers: workers, holders: holders, books: books,
                 configuration, pressures, sessionAccess, configurations, logger: logger)
 
             recorders = RecorderSupervisor(
@@ -162,21 +162,21 @@ public final class Coordinator: BusLifetime {
                 loop, program: try StartUp.librarianProgram(options), runtimeDirectory: directory, logger: logger)
             places = MoviePlaces(configuration, stateDirectory: books.directory)
             movies = MovieRegistry(
-                loop, events: events, holders, recorders, MovieAccess(permission, sessions, fleet), fleet,
+                loop, events: events, holders, recorders, MovieAccess(permission, sessions, workers), workers,
                 logger: logger)
-            movieControls = MovieControls(loop, lifecycle, directory, fleet, recorders, movies, sessions, resolver)
-            let reader = MovieRequestReader(resolver, rigs, sessions, fleet, permission, clients, places)
+            movieControls = MovieControls(loop, lifecycle, directory, workers, recorders, movies, sessions, resolver)
+            let reader = MovieRequestReader(resolver, rigs, sessions, workers, permission, clients, places)
             let takeFile = FileStore<TakeBook>(loop, directory: books.directory, name: "takes", logger: logger)
             takes = TakeRegistry(loop, events: events, movies, librarians, takeFile, logger: logger)
 
-            let planner = LivePhotoPlanner(loop, lifecycle, sessions, fleet, resolver, permission)
+            let planner = LivePhotoPlanner(loop, lifecycle, sessions, workers, resolver, permission)
             live = LivePhotoSupervisor(
                 loop, lifecycle, recorders, sessions, planner, directory: directory, logger: logger)
-            let photoAccess = PhotoAccess(permission, clients, sessions, fleet, movies, places)
+            let photoAccess = PhotoAccess(permission, clients, sessions, workers, movies, places)
             photos = PhotoService(
-                loop, lifecycle, events: events, holders, locks, fleet, sessions, movies, publisher,
+                loop, lifecycle, events: events, holders, locks, workers, sessions, movies, publisher,
                 PhotoRequestReader(
-                    resolver, rigs, sessions, fleet, locks, permission, clients, photoAccess, places),
+                    resolver, rigs, sessions, workers, locks, permission, clients, photoAccess, places),
                 photoAccess, planner, live, librarians, cancellations, maximumReply: current.photoReply, logger: logger)
             // After movies and photos: of a process that has ended, these end first.
             holders.whenEnded { [weak sessions] pid, startTime in
@@ -184,28 +184,28 @@ public final class Coordinator: BusLifetime {
             }
 
             state = BusState(
-                epoch: epoch, lifecycle, events, fleet, pressures,
+                epoch: epoch, lifecycle, events, workers, pressures,
                 [updater, configuration, books, rigs, profiles, takeFile, permission], logger: logger)
             departures = ClientDepartures(
-                loop, connections, clients, keeper, permission, locks, sources, movies, photos, sessions)
+                loop, connections, clients, store, permission, locks, sources, movies, photos, sessions)
             bus = BusService(
-                state, clients, connections, permission, configuration, directory, events, fleet, locks,
+                state, clients, connections, permission, configuration, directory, events, workers, locks,
                 cancellations, counters, departures)
             let services: [any MethodService] = [
                 bus,
                 DeviceService(
-                    fleet, resolver, publisher, updater, roster, books, rigs, configuration, configurations, locks,
+                    workers, resolver, publisher, updater, registry, books, rigs, configuration, configurations, locks,
                     clients, recorders, permission),
                 locks, configurations, controls,
-                ProfileService(profiles, fleet, resolver, clients, configurations),
-                RigService(rigs, resolver, roster, updater, fleet),
+                ProfileService(profiles, workers, resolver, clients, configurations),
+                RigService(rigs, resolver, registry, updater, workers),
                 SessionService(
-                    sessions, sessionAccess, permission, clients, resolver, fleet, locks, pressures),
+                    sessions, sessionAccess, permission, clients, resolver, workers, locks, pressures),
                 MovieService(
-                    lifecycle, movies, movieControls, reader, sessions, fleet, resolver, permission, cancellations),
-                TakeService(takes, reader, places, sessions, fleet, permission, clients, cancellations), photos,
+                    lifecycle, movies, movieControls, reader, sessions, workers, resolver, permission, cancellations),
+                TakeService(takes, reader, places, sessions, workers, permission, clients, cancellations), photos,
                 LibraryService(librarians, permission, clients, takes), FaultService(resolver),
-                SourceService(sources, updater, fleet, resolver, rigs, clients, permission, directory), permission,
+                SourceService(sources, updater, workers, resolver, rigs, clients, permission, directory), permission,
             ]
             router = try RequestRouter(services, lifecycle, permission, access, remotes, cancellations, replies)
         } catch let error as StartError {
@@ -217,9 +217,9 @@ public final class Coordinator: BusLifetime {
     }
 
     private func connect() {
-        fleet.order = DeviceOrder(configured: configuration.current.order)
+        workers.order = DeviceOrder(configured: configuration.current.order)
         bus.lifetime = self
-        fleet.observer = self
+        workers.observer = self
         updater.observer = self
         sessions.observer = self
         movies.observer = self
@@ -296,7 +296,7 @@ public final class Coordinator: BusLifetime {
     }
 
     func reportReadyWhenWorkersAre() {
-        let expected = fleet.workers.values.filter(\.device.isPlugged)
+        let expected = workers.all.values.filter(\.device.isPlugged)
         var waiting = expected.count
         guard waiting > 0 else { return reportReady() }
         for worker in expected {
@@ -312,8 +312,8 @@ public final class Coordinator: BusLifetime {
         lifecycle.isReady = true
         logger.info(
             "ready",
-            metadata: ["runtime_dir": "\(directory.path)", "devices": "\(fleet.deviceIDs.joined(separator: " "))"])
-        service.notify("READY=1\nSTATUS=\(fleet.workers.count) devices")
+            metadata: ["runtime_dir": "\(directory.path)", "devices": "\(workers.deviceIDs.joined(separator: " "))"])
+        service.notify("READY=1\nSTATUS=\(workers.all.count) devices")
     }
 
     // MARK: End
@@ -350,9 +350,9 @@ public final class Coordinator: BusLifetime {
         events.end()
         // The last replies get a moment to leave.
         try? commands?.server.socket.set(.linger, 200)
-        matchers.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [fleet, discovery, librarians, loop] in
-            fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) {
-                discovery.stop { librarians.stop { loop.stop() } }
+        matchers.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [workers, deviceSearch, librarians, loop] in
+            workers.stopAll(by: MonotonicClock.now() + 3_000_000_000) {
+                deviceSearch.stop { librarians.stop { loop.stop() } }
             }
         }
     }

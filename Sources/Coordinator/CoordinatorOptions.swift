@@ -12,7 +12,8 @@ public struct CoordinatorOptions: Sendable {
     public var virtualMicrophones: Int?
     /// In addition to those of the configuration.
     public var replays: [ReplayDescription] = []
-    /// The profiles of the virtual cameras, in their order; further cameras are plain. Empty: the profiles in the configuration.
+    /// The profiles of the virtual cameras, in their order; further cameras are plain. Empty: the profiles in the
+    /// configuration.
     public var virtualProfiles: [VirtualProfile] = []
     public var usesHardware = true
     /// False: the machine's pressure is not watched, whatever the configuration says.

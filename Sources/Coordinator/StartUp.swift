@@ -3,7 +3,8 @@ import Glibc
 import LinuxIO
 import Settings
 
-/// The steps before the coordinator serves: reads the configuration, makes the directories, and takes the lock against a second coordinator.
+/// The steps before the coordinator serves: reads the configuration, makes the directories, and takes the lock against
+/// a second coordinator.
 enum StartUp {
     static func launch(
         _ program: String, _ directory: RuntimeDirectory, hasGroup: Bool, _ configuration: Configuration
@@ -63,7 +64,8 @@ enum StartUp {
             do {
                 return try LockFile(directory.coordinatorLock, isSigned: true)
             } catch  where error.isWouldBlock {
-                // A coordinator that was killed while it started a worker leaves a child that has the descriptor until it is a worker.
+                // A coordinator that was killed while it started a worker leaves a child that has the descriptor until
+                // it is a worker.
                 if case .somebody(nil) = LockFile.holder(of: directory.coordinatorLock),
                     MonotonicClock.now() < giveUp
                 {

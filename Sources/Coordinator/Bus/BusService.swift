@@ -21,7 +21,7 @@ final class BusService: MethodService {
     private let configuration: LiveConfiguration
     private let directory: RuntimeDirectory
     private let events: EventSocket
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let locks: LockService
     private let cancellations: CancellationTable
     private let counters: CommandCounters
@@ -31,7 +31,7 @@ final class BusService: MethodService {
         _ state: BusState, _ clients: ClientRegistry, _ connections: ConnectionGuard,
         _ permission: AuthorizationService,
         _ configuration: LiveConfiguration, _ directory: RuntimeDirectory, _ events: EventSocket,
-        _ fleet: WorkerSupervisor, _ locks: LockService, _ cancellations: CancellationTable,
+        _ workers: WorkerSupervisor, _ locks: LockService, _ cancellations: CancellationTable,
         _ counters: CommandCounters,
         _ departures: ClientDepartures
     ) {
@@ -42,7 +42,7 @@ final class BusService: MethodService {
         self.configuration = configuration
         self.directory = directory
         self.events = events
-        self.fleet = fleet
+        self.workers = workers
         self.locks = locks
         self.cancellations = cancellations
         self.counters = counters
@@ -68,7 +68,7 @@ final class BusService: MethodService {
         }
         clients.greeted(call.caller, name: call.string("client"))
         let peer = call.caller.peer
-        let media = fleet.workers.mapValues { worker in
+        let media = workers.all.mapValues { worker in
             JSONValue.string(worker.mediaPath ?? directory.mediaSocket(worker.device.id))
         }
         // A client on another machine has no process that the bus could watch.
@@ -136,7 +136,7 @@ final class BusService: MethodService {
             "processorTime": JSONValue(ProcessUsage.processorTime),
         ]
         if let bytes = ProcessUsage.residentBytes { values["residentBytes"] = JSONValue(bytes) }
-        for (id, worker) in fleet.workers {
+        for (id, worker) in workers.all {
             values["worker_restarts_total{device=\"\(id)\"}"] = JSONValue(worker.restarts)
             for (name, value) in worker.counters.object ?? [:] where value.double != nil {
                 values["worker_\(name){device=\"\(id)\"}"] = value
@@ -152,8 +152,8 @@ final class BusService: MethodService {
 
     private func leave(_ call: Call, _ respond: @escaping Responder) {
         let holder = clients.holder(call.caller)
-        // A remote user has a uid of its own, also where its gateway's process can't be seen. What a local process that can't be seen
-        // holds can't be told from what others hold.
+        // A remote user has a uid of its own, also where its gateway's process can't be seen. What a local process that
+        // can't be seen holds can't be distinguished from what others hold.
         let isRemote = call.caller.remote != nil
         if isRemote || holder.startTime != nil { departures.left(holder, isRemote: isRemote) }
         respond(.success([:]))

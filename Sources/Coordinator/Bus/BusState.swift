@@ -18,7 +18,7 @@ final class BusState {
     private let started = MonotonicClock.now()
     private let lifecycle: Lifecycle
     private let events: EventSocket
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let pressures: PressureRegistry
     private let logger: Logger
     /// In the order in which their problems are published.
@@ -26,13 +26,13 @@ final class BusState {
     private var problems: [Problem] = []
 
     init(
-        epoch: String, _ lifecycle: Lifecycle, _ events: EventSocket, _ fleet: WorkerSupervisor,
+        epoch: String, _ lifecycle: Lifecycle, _ events: EventSocket, _ workers: WorkerSupervisor,
         _ pressures: PressureRegistry, _ reporters: [any ProblemReporter], logger: Logger
     ) {
         self.epoch = epoch
         self.lifecycle = lifecycle
         self.events = events
-        self.fleet = fleet
+        self.workers = workers
         self.pressures = pressures
         self.reporters = reporters
         self.logger = logger
@@ -60,7 +60,7 @@ final class BusState {
             "state/bus",
             .members([
                 "version": .string(Self.version), "epoch": .string(epoch), "started": JSONValue(started),
-                "devices": JSONValue(fleet.deviceIDs), "problems": .array(problems.map(\.json)),
+                "devices": JSONValue(workers.deviceIDs), "problems": .array(problems.map(\.json)),
                 "systemPressureState": pressures.machine?.json, "systemPressureSources": pressures.sources,
             ]))
     }

@@ -2,12 +2,13 @@ import BusProtocol
 import JSON
 import ZeroMQ
 
-/// What is answered to a request.
+/// The reply to a request.
 struct CallReply {
     var result: Result<JSONValue, BusError>
     /// Further frames of the reply, in their order; sending takes their bytes away.
     var attachments: [Message] = []
-    /// What the same request gets that is asked again when the further frames are not kept any more; nil: the result.
+    /// The result for the same request when it is sent again and the further frames are not kept any more; nil: the
+    /// same result.
     var later: JSONValue?
 
     static func success(_ value: JSONValue) -> CallReply { CallReply(result: .success(value)) }
@@ -16,7 +17,7 @@ struct CallReply {
     /// Bytes of the further frames.
     var bytes: Int { attachments.reduce(0) { $0 + $1.count } }
 
-    /// The same answer for another reply: the bytes are counted, not copied.
+    /// The same reply for another request: the bytes are counted, not copied.
     var shared: CallReply {
         guard !attachments.isEmpty else { return self }
         var answer = self
@@ -34,5 +35,5 @@ struct CallReply {
     }
 }
 
-/// Takes the answer to a request, once.
+/// Takes the reply to a request, once.
 typealias ReplyTaker = (CallReply) -> Void

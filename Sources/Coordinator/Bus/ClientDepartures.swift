@@ -2,12 +2,13 @@ import BusServer
 import CaptureCore
 import LinuxIO
 
-/// Ends what clients hold that have left the bus: at once on request, or some time after they closed their last connection.
+/// Ends what clients hold that have left the bus: at once on request, or some time after they closed their last
+/// connection.
 final class ClientDepartures {
     private let loop: Loop
     private let connections: ConnectionGuard
     private let clients: ClientRegistry
-    private let keeper: RestartStore
+    private let store: RestartStore
     private let permission: AuthorizationService
     private let locks: LockService
     private let sources: SourceRegistry
@@ -23,14 +24,14 @@ final class ClientDepartures {
     private static let workerGrace: Int64 = 60_000
 
     init(
-        _ loop: Loop, _ connections: ConnectionGuard, _ clients: ClientRegistry, _ keeper: RestartStore,
+        _ loop: Loop, _ connections: ConnectionGuard, _ clients: ClientRegistry, _ store: RestartStore,
         _ permission: AuthorizationService, _ locks: LockService, _ sources: SourceRegistry, _ movies: MovieRegistry,
         _ photos: PhotoService, _ sessions: SessionRegistry
     ) {
         self.loop = loop
         self.connections = connections
         self.clients = clients
-        self.keeper = keeper
+        self.store = store
         self.permission = permission
         self.locks = locks
         self.sources = sources
@@ -40,7 +41,8 @@ final class ClientDepartures {
         connections.onLastConnectionClosed = { [weak self] in self?.lastConnectionClosed($0) }
     }
 
-    /// Processes that hold something since before this coordinator started have the same time to connect again, from now on.
+    /// Processes that hold something since before this coordinator started have the same time to connect again, from
+    /// now on.
     func awaitHolders() {
         for holder in Set(locks.inheritedHolders + sessions.inheritedOwners + sources.inheritedOwners) {
             awaitReturn(of: holder)
@@ -52,7 +54,7 @@ final class ClientDepartures {
                 if !connections.isConnected(uid: uid) { permission.left(uid: uid) }
             }
         }
-        loop.schedule(afterMilliseconds: Self.workerGrace) { [weak self] in self?.keeper.settleInherited() }
+        loop.schedule(afterMilliseconds: Self.workerGrace) { [weak self] in self?.store.settleInherited() }
     }
 
     /// A process whose lock, session, source or movie was taken over has to connect again.

@@ -30,8 +30,8 @@ final class ClientRegistry {
     /// The caller as the holder of what it takes.
     func holder(_ caller: Caller) -> LockHolder {
         let peer = caller.peer
-        // The start time is that of the connection's process, so that another process with the same number can't inherit. The connection
-        // may be among those that have not been counted yet.
+        // The start time is that of the connection's process, so that another process with the same number can't
+        // inherit. The connection may be among those that have not been counted yet.
         connections.update()
         let startTime =
             connections.peer(pid: peer.pid)?.startTime

@@ -13,7 +13,8 @@ final class CommandCounters {
     var droppedReplies = 0
 }
 
-/// `command.sock`: takes requests in and sends replies out. What can be refused without knowing any device is refused here.
+/// `command.sock`: takes requests in and sends replies out. What can be refused without knowing any device is refused
+/// here.
 final class CommandSocket {
     let server: ServerSocket
     private let logger: Logger
@@ -42,7 +43,7 @@ final class CommandSocket {
             do {
                 guard let count = try server.socket.receive(into: &frames) else { return }
                 let message = read(frames.prefix(count))
-                // Before the answer goes: libzmq receives the next request into the same memory once that is free.
+                // Before the reply is sent: libzmq receives the next request into the same memory once that is free.
                 for index in 0..<count { frames[index].removeAll() }
                 if let message { serve(message) } else { counters.refusals += 1 }
             } catch {
@@ -52,14 +53,14 @@ final class CommandSocket {
         }
     }
 
-    /// What came, and where the answer goes.
+    /// A request, and where its reply goes.
     private struct Incoming {
         let connection: [UInt8]
         let envelope: [[UInt8]]
         let request: Result<(PeerAddress, Request), RequestFailure>
     }
 
-    /// - Returns: nil for what is dropped without an answer.
+    /// - Returns: nil: dropped without a reply.
     private func read(_ frames: ArraySlice<Message>) -> Incoming? {
         guard let routing = frames.first, let last = frames.last else { return nil }
         let (envelope, body) = RequestEnvelope.split(frames.dropFirst(), size: \.count)
@@ -99,8 +100,8 @@ final class CommandSocket {
         if case .failure = answer.result { counters.refusals += 1 }
         Response.write(id: id, answer.result, to: &reply)
         if !send(connection, envelope, answer.attachments) {
-            // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile, and takes one
-            // for stuck that has read all its replies. Asking for the socket's events makes it look.
+            // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile,
+            // and takes one for stuck that has read all its replies. Asking for the socket's events makes it look.
             _ = server.socket.readiness()
             if !send(connection, envelope, answer.attachments) { counters.droppedReplies += 1 }
         }

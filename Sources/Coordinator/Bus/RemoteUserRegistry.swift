@@ -12,8 +12,8 @@ final class RemoteUserRegistry {
 
     init(_ permission: AuthorizationService) { self.permission = permission }
 
-    /// Whose request it is: its sender's, or that of a remote user for whom a gateway asks. The remote user has a uid of its own
-    /// (``RemoteUser``) in the gateway's process; everything that it holds ends with that process.
+    /// Whose request it is: its sender's, or that of a remote user for whom a gateway asks. The remote user has a uid
+    /// of its own (``RemoteUser``) in the gateway's process; everything that it holds ends with that process.
     ///
     /// - Throws: `unauthorized` for a sender that is no gateway.
     func asker(_ sender: Caller, _ request: Request) throws(BusError) -> Caller {
@@ -49,7 +49,8 @@ final class RemoteUserRegistry {
 
     /// Refuses what is not possible, or not allowed, from another machine.
     ///
-    /// - Throws: `pathNotAllowed` for a path of this one; `unauthorized` for sources, whose frames come over a Unix socket.
+    /// - Throws: `pathNotAllowed` for a path of this one; `unauthorized` for sources, whose frames come over a Unix
+    ///     socket.
     func checkPlace(_ method: Method, _ caller: Caller, _ params: JSONValue) throws(BusError) {
         guard caller.remote != nil else { return }
         if params["path"] != nil {

@@ -2,11 +2,12 @@ import BusProtocol
 import BusServer
 import CaptureCore
 
-/// Answers with further frames, for who asks again under the same key: not for long, and so many bytes of them, the oldest go first.
+/// Replies with further frames, for requests that are sent again with the same key. Kept for a limited time and up to a
+/// number of bytes; the oldest go first.
 final class ReplyCache {
     private struct Kept {
         let answer: CallReply
-        /// Who got it.
+        /// The client that got it.
         let peer: PeerAddress
         let bytes: Int
         let timer: Loop.Token
@@ -29,7 +30,7 @@ final class ReplyCache {
 
     /// Keeps it, unless it has no further frames or too many bytes of them.
     ///
-    /// - Parameter peer: who got it.
+    /// - Parameter peer: the client that got it.
     func keep(_ answer: CallReply, for key: RequestKey, of peer: PeerAddress) {
         forget(key)
         let size = answer.bytes
@@ -41,7 +42,7 @@ final class ReplyCache {
         bytes += size
     }
 
-    /// Forgets those of peers who may not have them any more.
+    /// Forgets replies to users without permission.
     func forget(where isUnauthorized: (PeerAddress) -> Bool) {
         for (key, kept) in answers where isUnauthorized(kept.peer) { forget(key) }
     }

@@ -4,8 +4,8 @@ import CaptureCore
 import JSON
 import LinuxIO
 
-/// From a request to the service that serves its method: checks caller, shape, role, permission and place, then whether the same request
-/// was sent before.
+/// From a request to the service that serves its method: checks caller, shape, role, permission and place, then whether
+/// the same request was sent before.
 final class RequestRouter {
     /// A method and what serves it, found together.
     private final class Served {
@@ -26,7 +26,7 @@ final class RequestRouter {
     private let cancellations: CancellationTable
     private let replies: ReplyCache
     private var ledger = RequestLedger()
-    /// Those who wait for one request's reply.
+    /// Takers that wait for one request's reply.
     private var joined: [RequestKey: [ReplyTaker]] = [:]
 
     /// Requests with the same key that may wait for one reply.
@@ -87,14 +87,14 @@ final class RequestRouter {
         let role = permission.role(of: caller).rawValue
         let who =
             caller.remote == nil
-            ? "root, the user that the bus runs as, and whom its configuration makes one"
+            ? "root, the user that runs the bus, and users with the role admin in its configuration"
             : "the key of this client has the role '\(role)', and 'admin' is needed (camerabus keys role)"
         return BusError(
             .unauthorized, "\(method.name) is for administrators: \(who).", ["status": "denied", "needed": "admin"])
     }
 
-    /// A request with a key is carried out once, however often it is sent. One that changes nothing may be carried out again: replies to it
-    /// do not take the room of replies that can't be made a second time.
+    /// A request with a key is carried out once, however often it is sent. One that changes nothing may be carried out
+    /// again: replies to it do not take the room of replies that can't be made a second time.
     private func serveOnce(
         _ caller: Caller, _ request: Request, key: String, _ method: Method,
         _ handler: Handler, _ respond: @escaping ReplyTaker

@@ -9,8 +9,7 @@ protocol AutomaticControlOwner: AnyObject {
     /// A client's lock on the device.
     func held(_ device: String) -> Lock?
     func carryOut(
-        _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool, onWait: (_ ticket: UInt64) -> Void,
-        then body: @escaping Responder)
+        _ change: JSONValue, of device: String, _ lock: Lock?, then body: @escaping Responder)
     /// A change has ended, or may be tried again (`isOpen`). The preference at this time counts.
     func automaticControlChanged(_ control: AutomaticControl, _ device: String, isOpen: Bool)
 }
@@ -20,13 +19,13 @@ protocol AutomaticControlUser: AnyObject {
     func isNeeded(_ control: AutomaticControl, _ device: String) -> Bool
 }
 
-/// Turns a control of cameras on for sessions and movies, and off again. That it is on for them alone is in the device book, so that
-/// neither another client's lock nor the end of this process leaves it on for good.
+/// Turns a control of cameras on for sessions and movies, and off again. That it is on for them alone is in the device
+/// book, so that neither another client's lock nor the end of this process leaves it on for good.
 final class AutomaticControlSwitch {
     let control: AutomaticControl
     private let loop: Loop
     private let books: DeviceStore
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private unowned let owner: any AutomaticControlOwner
     private let logger: Logger
     /// Who wait, by `uniqueID`, to know whether it has been turned on.
@@ -40,21 +39,21 @@ final class AutomaticControlSwitch {
     private static let retryInterval: Int64 = 2000
 
     init(
-        _ control: AutomaticControl, _ loop: Loop, _ books: DeviceStore, _ fleet: WorkerSupervisor,
+        _ control: AutomaticControl, _ loop: Loop, _ books: DeviceStore, _ workers: WorkerSupervisor,
         _ owner: any AutomaticControlOwner, logger: Logger
     ) {
         self.control = control
         self.loop = loop
         self.books = books
-        self.fleet = fleet
+        self.workers = workers
         self.owner = owner
         self.logger = logger
     }
 
-    private func worker(_ device: String) -> WorkerHandle? { fleet.workers[device] }
+    private func worker(_ device: String) -> WorkerHandle? { workers[device] }
 
     /// While a change is under way the device may get another name.
-    private func workerOf(_ uniqueID: String) -> WorkerHandle? { fleet.worker(of: uniqueID) }
+    private func workerOf(_ uniqueID: String) -> WorkerHandle? { workers.worker(of: uniqueID) }
 
     /// Whether it was turned on for sessions or movies, and not off since.
     func isOwed(_ device: String) -> Bool {
@@ -82,8 +81,8 @@ final class AutomaticControlSwitch {
         let identity = worker.device.identity
         mark(identity, true)
         busy.insert(identity.uniqueID)
-        // On the disk before it is so: whoever comes after this process knows whom it is on for. Where nothing is kept at all, what is
-        // set isn't either.
+        // On the disk before it is so: whoever comes after this process knows whom it is on for. Where nothing is kept
+        // at all, what is set isn't either.
         books.save { [weak self] isKept in
             guard let self else { return }
             guard isKept || books.directory == nil else { return turnedOn(identity, Self.notWritten, mayPass: true) }
@@ -108,8 +107,8 @@ final class AutomaticControlSwitch {
     private static let notWritten = BusError(
         .internalError, "That it is on for the bus's own sake could not be written to the disk.")
 
-    /// Turns it off if it was turned on for sessions or movies; what is in the way is waited for. It is not held against a client that has set the
-    /// control itself.
+    /// Turns it off if it was turned on for sessions or movies; what is in the way is waited for. It is not held
+    /// against a client that has set the control itself.
     func turnOff(_ device: String, lock: Lock?) {
         guard isOwed(device), let worker = ready(device, control.off, lock) else { return }
         let identity = worker.device.identity
@@ -148,7 +147,7 @@ final class AutomaticControlSwitch {
         let change: JSONValue = [
             "device": .string(device), "controls": .object([control.name.rawValue: value]),
         ]
-        owner.carryOut(change, of: device, lock, isStandIn: false, onWait: { _ in }) { result in
+        owner.carryOut(change, of: device, lock) { result in
             if case .failure(let error) = result { body(error) } else { body(nil) }
         }
     }

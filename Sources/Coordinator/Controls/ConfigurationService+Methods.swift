@@ -77,10 +77,10 @@ extension ConfigurationService: MethodService {
 
     /// Carries out a batch. The change is in the device book, on the disk, before the reply.
     func carryOut(_ batch: Batch, _ respond: @escaping Responder) {
-        let uniqueIDs = batch.changes.compactMap { fleet.workers[$0.device]?.device.identity.uniqueID }
+        let uniqueIDs = batch.changes.compactMap { workers[$0.device]?.device.identity.uniqueID }
         run(batch) { [weak self] result in
             guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
-            for worker in uniqueIDs.compactMap(fleet.worker(of:)) { remember(worker) }
+            for worker in uniqueIDs.compactMap(workers.worker(of:)) { remember(worker) }
             books.save { isKept in respond(.success(value.marked(isKept: isKept))) }
         }
     }

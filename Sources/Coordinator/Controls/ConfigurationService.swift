@@ -42,13 +42,13 @@ final class ConfigurationService {
     }
 
     weak var observer: (any ConfigurationObserver)?
-    let fleet: WorkerSupervisor
+    let workers: WorkerSupervisor
     let books: DeviceStore
     let locks: LockService
     let resolver: DeviceResolver
     let clients: ClientRegistry
     private let lifecycle: Lifecycle
-    private let keeper: RestartStore
+    private let store: RestartStore
     /// Devices whose configuration is being changed now.
     private var busy: Set<String> = []
     private var queue: [Run] = []
@@ -57,16 +57,17 @@ final class ConfigurationService {
     private static let maximumQueue = 64
     private static let maximumQueueOfAll = 1024
 
-    /// How long a change waits for a worker that is just starting, or just coming back to a new coordinator, milliseconds.
+    /// How long a change waits for a worker that is just starting, or just coming back to a new coordinator,
+    /// milliseconds.
     private static let patience: Int64 = 5000
 
     init(
-        _ lifecycle: Lifecycle, _ keeper: RestartStore, _ fleet: WorkerSupervisor, _ books: DeviceStore,
+        _ lifecycle: Lifecycle, _ store: RestartStore, _ workers: WorkerSupervisor, _ books: DeviceStore,
         _ locks: LockService, _ resolver: DeviceResolver, _ clients: ClientRegistry
     ) {
         self.lifecycle = lifecycle
-        self.keeper = keeper
-        self.fleet = fleet
+        self.store = store
+        self.workers = workers
         self.books = books
         self.locks = locks
         self.resolver = resolver
@@ -149,7 +150,7 @@ final class ConfigurationService {
         _ run: Run, _ device: String, _ action: WorkerOrder.Action,
         completion: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
-        guard let worker = fleet.workers[device] else {
+        guard let worker = workers[device] else {
             return completion(.failure(.deviceNotFound(device, known: [])))
         }
         let give = { worker.order(action, fence: run.batch.fence, completion: completion) }
@@ -162,7 +163,7 @@ final class ConfigurationService {
 
     // From here on the change stays on all of its devices, whoever dies.
     private func decide(_ run: Run) {
-        let isKept = keeper.decide(run.id)
+        let isKept = store.decide(run.id)
         let message = "The change could not be kept on the disk and was taken back; see the coordinator's log."
         perform(run.transaction.decided(isKept ? .success(()) : .failure(BusError(.internalError, message))), run)
     }
@@ -179,11 +180,11 @@ final class ConfigurationService {
     }
 
     private func end(_ run: Run, _ outcome: BatchTransaction.Outcome) {
-        keeper.settle(run.id)
+        store.settle(run.id)
         for change in run.batch.changes { busy.remove(change.device) }
         // At the bus's end workers go without taking back what was not decided.
         for change in run.batch.changes where !lifecycle.isStopping {
-            if let worker = fleet.workers[change.device] { remember(worker) }
+            if let worker = workers[change.device] { remember(worker) }
         }
         switch outcome {
         case .success(let results): run.completion(.success(reply(run.batch, results)))
@@ -201,7 +202,7 @@ final class ConfigurationService {
             adjusted += result.removeValue(forKey: "adjusted")?.array ?? []
             // After a dry run the device's generation is what it was.
             generation[change.device] =
-                result.removeValue(forKey: "generation") ?? fleet.workers[change.device]?.status["generation"] ?? 0
+                result.removeValue(forKey: "generation") ?? workers[change.device]?.status["generation"] ?? 0
             applied[change.device] = .object(result)
         }
         return [

@@ -99,7 +99,7 @@ final class ControlService: MethodService {
         case (let factor?, nil): target = .factor(factor)
         case (nil, let value?): target = .value(value)
         case (nil, nil): return respond(.failure(.invalidParams("factor", "is missing; or pass value")))
-        case (_?, _?): return respond(.failure(.invalidParams("value", "can't be passed beside factor")))
+        case (_?, _?): return respond(.failure(.invalidParams("value", "can't be passed together with factor")))
         }
         let wish = ZoomWish(target: target, rate: call.params["rate"]?.double ?? 1)
         let holder = clients.holder(call.caller)
@@ -124,7 +124,8 @@ final class ControlService: MethodService {
         }
     }
 
-    /// Ends a device's zoom ramp when its user may not change the device any more, or when another process has locked it.
+    /// Ends a device's zoom ramp when its user may not change the device any more, or when another process has locked
+    /// it.
     func reviewZoom(_ worker: WorkerHandle) {
         guard let running = worker.status["zoomRamp"], let ramp = ZoomRampOwner(json: running) else {
             worker.endedZoom = nil

@@ -6,8 +6,8 @@ import LinuxIO
 
 /// Locks exposures when they have settled (`device.expose` with `thenLock`).
 ///
-/// A reply has promised the lock, so the next coordinator keeps the promise. When the device's process ends, what it has metered is lost:
-/// the exposure is not locked then, and that is published.
+/// A reply has promised the lock, so the next coordinator keeps the promise. When the device's process ends, what it
+/// has metered is lost: the exposure is not locked then, and that is published.
 final class ExposureLockRegistry {
     private final class Wish {
         let kept: KeptExposure
@@ -25,7 +25,7 @@ final class ExposureLockRegistry {
 
     private let loop: Loop
     private let locks: LockService
-    private let keeper: RestartStore
+    private let store: RestartStore
     private let configurations: ConfigurationService
     private let lifecycle: Lifecycle
     private let events: EventSocket
@@ -43,16 +43,16 @@ final class ExposureLockRegistry {
     private static let saveInterval: Int64 = 1000
 
     init(
-        _ loop: Loop, _ lifecycle: Lifecycle, _ events: EventSocket, _ locks: LockService, _ keeper: RestartStore,
+        _ loop: Loop, _ lifecycle: Lifecycle, _ events: EventSocket, _ locks: LockService, _ store: RestartStore,
         _ configurations: ConfigurationService
     ) {
         self.loop = loop
         self.locks = locks
-        self.keeper = keeper
+        self.store = store
         self.lifecycle = lifecycle
         self.events = events
         self.configurations = configurations
-        for kept in keeper.exposures { wishes[kept.device] = Wish(kept, isInherited: true) }
+        for kept in store.exposures { wishes[kept.device] = Wish(kept, isInherited: true) }
     }
 
     /// The exposure is to be locked when it has settled, from the next ``changed(_:)`` on. Replaces an earlier wish.
@@ -136,8 +136,8 @@ final class ExposureLockRegistry {
             if case .failure(let error) = result { failed(device, error) }
         }
         let present = locks.table.lock(on: device)
-        // Whoever asked for it and has the lock by now is not somebody else, nor is whoever asked under a lock that was handed on.
-        // A lock for one call is waited for: it may be for what calls this off.
+        // Whoever asked for it and has the lock by now is not somebody else, nor is whoever asked under a lock that was
+        // handed on. A lock for one call is waited for: it may be for what calls this off.
         if let present, !present.isTransient,
             present.holder.isSameProcess(as: wish.kept.holder) || present.fence == wish.kept.fence
         {
@@ -173,7 +173,7 @@ final class ExposureLockRegistry {
     /// Writes what is to be locked; what can't be written is tried again, as what was called off must not come back.
     @discardableResult
     private func save() -> Bool {
-        let isSaved = keeper.save(wishes.values.map(\.kept).sorted { $0.device < $1.device })
+        let isSaved = store.save(wishes.values.map(\.kept).sorted { $0.device < $1.device })
         if !isSaved, saveTimer == nil {
             saveTimer = loop.schedule(afterMilliseconds: Self.saveInterval) { [weak self] in
                 self?.saveTimer = nil

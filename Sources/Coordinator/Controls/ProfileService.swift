@@ -6,17 +6,17 @@ import JSON
 /// `profile.save`, `apply`, `list`, `delete`
 final class ProfileService: MethodService {
     private let profiles: FileStore<ProfileBook>
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let resolver: DeviceResolver
     private let clients: ClientRegistry
     private let configurations: ConfigurationService
 
     init(
-        _ profiles: FileStore<ProfileBook>, _ fleet: WorkerSupervisor, _ resolver: DeviceResolver,
+        _ profiles: FileStore<ProfileBook>, _ workers: WorkerSupervisor, _ resolver: DeviceResolver,
         _ clients: ClientRegistry, _ configurations: ConfigurationService
     ) {
         self.profiles = profiles
-        self.fleet = fleet
+        self.workers = workers
         self.resolver = resolver
         self.clients = clients
         self.configurations = configurations
@@ -37,8 +37,8 @@ final class ProfileService: MethodService {
             try trial.save(Profile(devices: [], saved: 0), as: name)
             let devices = try resolver.devices(call)
             try resolver.checkCameras(devices, "a profile")
-            let workers = devices.compactMap { fleet.workers[$0] }
-            readSettings(workers) { [weak self] result in
+            let handles = devices.compactMap { workers[$0] }
+            readSettings(handles) { [weak self] result in
                 guard let self else { return }
                 do throws(BusError) {
                     let profile = Profile(devices: try result.get(), saved: DeviceStore.now)
@@ -61,12 +61,12 @@ final class ProfileService: MethodService {
 
     /// Reads the settings of all devices at the same time.
     private func readSettings(
-        _ workers: [WorkerHandle], _ completion: @escaping (Result<[DeviceSettings], BusError>) -> Void
+        _ handles: [WorkerHandle], _ completion: @escaping (Result<[DeviceSettings], BusError>) -> Void
     ) {
         var answers: [Int: DeviceSettings] = [:]
-        var awaited = workers.count
+        var awaited = handles.count
         var refusal: BusError?
-        for (index, worker) in workers.enumerated() {
+        for (index, worker) in handles.enumerated() {
             read(worker) { result in
                 switch result {
                 case .success(let settings): answers[index] = settings
@@ -74,7 +74,7 @@ final class ProfileService: MethodService {
                 }
                 awaited -= 1
                 guard awaited == 0 else { return }
-                completion(refusal.map { .failure($0) } ?? .success(workers.indices.compactMap { answers[$0] }))
+                completion(refusal.map { .failure($0) } ?? .success(handles.indices.compactMap { answers[$0] }))
             }
         }
     }
@@ -132,7 +132,7 @@ final class ProfileService: MethodService {
     ) throws(BusError) -> [(worker: WorkerHandle, settings: DeviceSettings)] {
         guard call.params["devices"] != nil else {
             return try profile.devices.map { settings throws(BusError) in
-                guard let worker = fleet.worker(of: settings.uniqueID) else {
+                guard let worker = workers.worker(of: settings.uniqueID) else {
                     throw BusError(
                         .deviceNotFound,
                         "\(settings.name) (\(settings.uniqueID)), which the profile was saved of, is not there; "
@@ -141,7 +141,7 @@ final class ProfileService: MethodService {
                 return (worker, settings)
             }
         }
-        return try resolver.devices(call).compactMap { fleet.workers[$0] }.map { worker throws(BusError) in
+        return try resolver.devices(call).compactMap { workers[$0] }.map { worker throws(BusError) in
             let identity = worker.device.identity
             guard
                 let settings = profile.settings(
@@ -176,7 +176,7 @@ final class ProfileService: MethodService {
     private func value(of profile: Profile, _ name: String) -> JSONValue {
         let devices = profile.devices.map { settings -> JSONValue in
             var members = settings.json.object ?? [:]
-            members["device"] = fleet.worker(of: settings.uniqueID).map { .string($0.device.id) } ?? .null
+            members["device"] = workers.worker(of: settings.uniqueID).map { .string($0.device.id) } ?? .null
             return .object(members)
         }
         return ["name": .string(name), "saved": JSONValue(profile.saved), "devices": .array(devices)]

@@ -13,7 +13,7 @@ final class DevicePublisher {
     weak var photos: (any DevicePhotoState)?
     private let lifecycle: Lifecycle
     private let events: EventSocket
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let locks: LockService
     private let pressures: PressureRegistry
     private let rigs: RigRegistry
@@ -21,12 +21,12 @@ final class DevicePublisher {
     private var connected: [String: Bool] = [:]
 
     init(
-        _ lifecycle: Lifecycle, _ events: EventSocket, _ fleet: WorkerSupervisor, _ locks: LockService,
+        _ lifecycle: Lifecycle, _ events: EventSocket, _ workers: WorkerSupervisor, _ locks: LockService,
         _ pressures: PressureRegistry, _ rigs: RigRegistry
     ) {
         self.lifecycle = lifecycle
         self.events = events
-        self.fleet = fleet
+        self.workers = workers
         self.locks = locks
         self.pressures = pressures
         self.rigs = rigs
@@ -46,7 +46,7 @@ final class DevicePublisher {
     }
 
     /// Forgets devices that are gone.
-    func forgetGone() { connected = connected.filter { fleet.worker(of: $0.key) != nil } }
+    func forgetGone() { connected = connected.filter { workers.worker(of: $0.key) != nil } }
 
     /// The value of `state/device/<id>/`: what the worker reports, and what only the coordinator knows.
     func value(of worker: WorkerHandle) -> JSONValue {

@@ -1,7 +1,7 @@
 import CaptureCore
 import Glibc
 
-/// Which devices there are: those that are plugged in, those that were and are remembered, and the virtual ones.
+/// The devices: those that are plugged in, those that are remembered, and the virtual ones.
 final class DeviceRegistry {
     private let books: DeviceStore
     /// Cameras that were there at the last search, by `uniqueID`.
@@ -16,7 +16,7 @@ final class DeviceRegistry {
     /// So many cameras that are not there are known at most.
     static let maximumAbsent = 64
 
-    /// What the configuration says of devices.
+    /// What configuration and command line say about devices.
     struct Wishes {
         var aliases: [String: String]
         /// By device id or `uniqueID`.
@@ -42,9 +42,10 @@ final class DeviceRegistry {
     /// No camera is known that was ever plugged in.
     var hasNoCamera: Bool { present.isEmpty && !absent.contains { books.book[$0]?.facts != nil } }
 
-    /// Takes in what a search has brought.
+    /// Takes in the result of a search.
     ///
-    /// - Parameter isAwaited: whether somebody may be waiting for a device that is not there, by its id: asked the first time only.
+    /// - Parameter isAwaited: whether a client may wait for a device that is not there, by its id; called the first
+    ///     time only.
     func found(_ survey: CameraSurvey, isAwaited: (_ uniqueID: String, _ id: String) -> Bool) {
         let gone = foundCameras(survey) + foundMicrophones(survey)
         if !hasSearched {
@@ -57,10 +58,10 @@ final class DeviceRegistry {
         absent += gone
     }
 
-    // Answers the microphones that are not there any more.
+    // Returns the microphones that are not there any more.
     private func foundMicrophones(_ survey: CameraSurvey) -> [String] {
         var found = survey.microphones
-        // One that can't be looked at now is not therefore gone.
+        // A microphone that can't be read now may still be there.
         for facts in microphones.values.sorted(by: { $0.node < $1.node }) {
             let isHidden = survey.unreadableSound.contains { $0.device == facts.device && $0.index == facts.index }
             let isSeen = found.contains { $0.device == facts.device && $0.index == facts.index && $0.bus == facts.bus }
@@ -86,10 +87,10 @@ final class DeviceRegistry {
         return before.keys.filter { microphones[$0] == nil }.sorted()
     }
 
-    // Answers the cameras that are not there any more.
+    // Returns the cameras that are not there any more.
     private func foundCameras(_ survey: CameraSurvey) -> [String] {
         var cameras = survey.cameras
-        // A camera that can't be looked at now is not therefore gone, and its serial number is not free.
+        // A camera that can't be read now may still be there, and its serial number is not free.
         for facts in present.values.sorted(by: { $0.node < $1.node }) {
             let isHidden = survey.unreadable.contains { $0.device == facts.device && $0.index == facts.index }
             let isSeen = cameras.contains {
@@ -116,10 +117,10 @@ final class DeviceRegistry {
         return before.keys.filter { present[$0] == nil }.sorted()
     }
 
-    /// No camera and no microphone is wanted any more; what is remembered of them stays.
+    /// Cameras and microphones are not used any more. What is remembered of them stays.
     func forgetHardware() { (present, microphones, absent) = ([:], [:], []) }
 
-    /// Forgets cameras that are not there, as far as they are too many: first those that nobody wants.
+    /// Forgets cameras that are not there, if there are too many: first those without alias, settings and users.
     func dropExcess(isWanted: (_ uniqueID: String) -> Bool) {
         let excess = absent.count - Self.maximumAbsent
         guard excess > 0 else { return }
@@ -170,7 +171,7 @@ final class DeviceRegistry {
         { $0 }
     }
 
-    /// Who has, or is promised, this device id: a `uniqueID`.
+    /// The `uniqueID` of the device that has this id, or for which it is reserved.
     func owner(of id: String, _ wishes: Wishes) -> String? {
         DeviceNames.owner(of: id, candidates(wishes), configured: wishes.aliases)
     }

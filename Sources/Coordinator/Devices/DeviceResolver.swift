@@ -5,19 +5,19 @@ import JSON
 
 /// From the names in a call to devices: by their ids, or by rigs.
 final class DeviceResolver {
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let rigs: RigRegistry
 
-    init(_ fleet: WorkerSupervisor, _ rigs: RigRegistry) {
-        self.fleet = fleet
+    init(_ workers: WorkerSupervisor, _ rigs: RigRegistry) {
+        self.workers = workers
         self.rigs = rigs
     }
 
     /// Calls the body with the worker of the call's device, or refuses the call.
     func withWorker(_ call: Call, _ respond: @escaping Responder, _ body: @escaping (WorkerHandle) -> Void) {
         let device = call.string("device") ?? ""
-        guard let worker = fleet.workers[device] else {
-            return respond(.failure(.deviceNotFound(device, known: fleet.deviceIDs)))
+        guard let worker = workers[device] else {
+            return respond(.failure(.deviceNotFound(device, known: workers.deviceIDs)))
         }
         body(worker)
     }
@@ -28,7 +28,7 @@ final class DeviceResolver {
     ///   - path: the param that names the device, for errors.
     ///   - media: nil: any.
     func worker(_ id: String, _ path: String, _ media: MediaType?) throws(BusError) -> WorkerHandle {
-        guard let worker = fleet.workers[id] else { throw .deviceNotFound(id, known: fleet.deviceIDs) }
+        guard let worker = workers[id] else { throw .deviceNotFound(id, known: workers.deviceIDs) }
         guard media == nil || worker.device.identity.mediaType == media else {
             throw .invalidParams(path, "\(id) is no \(media == .audio ? "microphone" : "camera")")
         }
@@ -60,27 +60,27 @@ final class DeviceResolver {
     ///
     /// - Throws: `deviceNotFound`.
     func devices(named name: String, exceptRig rig: String? = nil) throws(BusError) -> [String] {
-        if fleet.workers[name] != nil { return [name] }
+        if workers[name] != nil { return [name] }
         if let devices = try rigs.devices(of: name) { return devices }
-        throw .deviceNotFound(name, known: fleet.deviceIDs + rigs.names.filter { $0 != rig })
+        throw .deviceNotFound(name, known: workers.deviceIDs + rigs.names.filter { $0 != rig })
     }
 
     /// The devices of a rig; nil: no rig has that name, or a device has it too, which comes first.
     func devices(ofRig name: String) throws(BusError) -> [String]? {
-        fleet.workers[name] == nil ? try rigs.devices(of: name) : nil
+        workers[name] == nil ? try rigs.devices(of: name) : nil
     }
 
     /// Refuses microphones where only cameras make sense.
     func checkCameras(_ devices: [String], _ what: String) throws(BusError) {
-        for device in devices where fleet.workers[device]?.device.identity.mediaType == .audio {
+        for device in devices where workers[device]?.device.identity.mediaType == .audio {
             throw .invalidParams("devices", "\(device) is a microphone; \(what) is of cameras")
         }
     }
 
     /// The devices that a session can have.
     var surroundings: CaptureSession.Surroundings {
-        CaptureSession.Surroundings(known: fleet.deviceIDs) { [fleet] id in
-            fleet.workers[id].map { worker in
+        CaptureSession.Surroundings(known: workers.deviceIDs) { [workers] id in
+            workers[id].map { worker in
                 let identity = worker.device.identity
                 let words = worker.status["supports"]?["videoStabilizationMode"]?.array ?? []
                 return SessionDevice(
@@ -118,7 +118,7 @@ extension ManagedDevice {
     var disconnected: JSONValue {
         [
             "reason": "deviceDisconnected",
-            "message": .string("\(id) is not plugged in; it goes on by itself when it is back."),
+            "message": .string("\(id) is not plugged in; it continues by itself when it is back."),
         ]
     }
 }

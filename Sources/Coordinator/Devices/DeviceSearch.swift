@@ -5,7 +5,8 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Asks a short-lived worker process for the machine's cameras and microphones: the coordinator itself never opens a device, which may hang.
+/// Has a short-lived worker process list the machine's cameras and microphones. The coordinator never opens a device:
+/// that may hang.
 final class DeviceSearch {
     private let loop: Loop
     private let program: String
@@ -43,7 +44,8 @@ final class DeviceSearch {
         let finish: () -> Void = { [weak self, loop, logger] in
             loop.cancel(token)
             loop.cancel(timer)
-            // A driver may keep even a killed process for as long as it likes: it is reaped when it ends, and not waited for.
+            // A driver may keep even a killed process for as long as it likes: it is reaped when it ends, and not
+            // waited for.
             var ending: Loop.Token?
             ending = loop.watch(.descriptor(output.process.rawValue)) {
                 output.reap()
@@ -66,7 +68,8 @@ final class DeviceSearch {
         }
     }
 
-    /// Ends the searches that are under way, and calls the body when they have ended, or after a second: then a driver keeps one.
+    /// Ends the searches that are under way, and calls the body when they have ended, or after a second: then a driver
+    /// keeps one.
     func stop(then body: @escaping () -> Void) {
         guard !unreaped.isEmpty else { return body() }
         whenEnded = body

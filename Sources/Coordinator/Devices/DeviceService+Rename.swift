@@ -39,7 +39,7 @@ extension DeviceService {
             throw .invalidParams("name", "a device's name is 1 to 32 of the characters a-z, 0-9 and '-'")
         }
         guard !rigs.isRig(alias) else { throw .invalidParams("name", "'\(alias)' is the name of a rig") }
-        if let owner = roster.owner(of: alias, updater.wishes), owner != device.identity.uniqueID {
+        if let owner = registry.owner(of: alias, updater.wishes), owner != device.identity.uniqueID {
             throw .invalidParams("name", "'\(alias)' is the name of another device (\(owner))")
         }
     }
@@ -50,7 +50,7 @@ extension DeviceService {
         }
         updater.setDevices()
         books.save { [weak self] isKept in
-            guard let self, let worker = fleet.worker(of: uniqueID) else {
+            guard let self, let worker = workers.worker(of: uniqueID) else {
                 return respond(.failure(BusError(.deviceNotFound, "The device has gone while it was renamed.")))
             }
             // The next request with the new id finds it ready.

@@ -6,11 +6,11 @@ import LinuxIO
 
 /// `device.list`, `get`, `formats`, `controls`, `rename`, `who`
 final class DeviceService: MethodService {
-    let fleet: WorkerSupervisor
+    let workers: WorkerSupervisor
     let resolver: DeviceResolver
     let publisher: DevicePublisher
     let updater: DeviceUpdater
-    let roster: DeviceRegistry
+    let registry: DeviceRegistry
     let books: DeviceStore
     let rigs: RigRegistry
     let configuration: LiveConfiguration
@@ -21,16 +21,16 @@ final class DeviceService: MethodService {
     private let permission: AuthorizationService
 
     init(
-        _ fleet: WorkerSupervisor, _ resolver: DeviceResolver, _ publisher: DevicePublisher, _ updater: DeviceUpdater,
-        _ roster: DeviceRegistry, _ books: DeviceStore, _ rigs: RigRegistry, _ configuration: LiveConfiguration,
+        _ workers: WorkerSupervisor, _ resolver: DeviceResolver, _ publisher: DevicePublisher, _ updater: DeviceUpdater,
+        _ registry: DeviceRegistry, _ books: DeviceStore, _ rigs: RigRegistry, _ configuration: LiveConfiguration,
         _ configurations: ConfigurationService, _ locks: LockService, _ clients: ClientRegistry,
         _ recorders: RecorderSupervisor, _ permission: AuthorizationService
     ) {
-        self.fleet = fleet
+        self.workers = workers
         self.resolver = resolver
         self.publisher = publisher
         self.updater = updater
-        self.roster = roster
+        self.registry = registry
         self.books = books
         self.rigs = rigs
         self.configuration = configuration
@@ -50,7 +50,7 @@ final class DeviceService: MethodService {
 
     private func list(_ call: Call, _ respond: @escaping Responder) {
         let (media, type, position) = (call.string("media"), call.string("type"), call.string("position"))
-        let devices = fleet.deviceIDs.compactMap { fleet.workers[$0] }.filter { worker in
+        let devices = workers.deviceIDs.compactMap { workers[$0] }.filter { worker in
             let identity = worker.device.identity
             return (media == nil || identity.mediaType.rawValue == media)
                 && (type == nil || identity.type.rawValue == type)

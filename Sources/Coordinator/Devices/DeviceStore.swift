@@ -3,13 +3,13 @@ import CaptureCore
 import LinuxIO
 import Logging
 
-/// Keeps the device book (``DeviceBook``) in `devices.json`: what a reply rests on is there before the reply, everything else
-/// within a second.
+/// Keeps the device book (``DeviceBook``) in `devices.json`. A change is on the disk before the reply that depends on
+/// it, any other change within a second.
 final class DeviceStore: ProblemReporter {
     private(set) var book = DeviceBook()
     /// What is wrong with it.
     private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
-    /// They are others now.
+    /// Called when they have changed.
     var onProblems: (() -> Void)?
     /// The directory, where things can be kept in it.
     let directory: String?
@@ -23,7 +23,7 @@ final class DeviceStore: ProblemReporter {
 
     private static let name = "devices.json"
     private static let maximumBytes = 16 << 20
-    /// How long what nobody waits for may take to be written, milliseconds.
+    /// How long a change may take to be written without a request that waits for it, milliseconds.
     private static let delay: Int64 = 1000
 
     /// Opens the book. A damaged one is moved aside, and a new one begun.
@@ -34,7 +34,7 @@ final class DeviceStore: ProblemReporter {
         self.loop = loop
         self.logger = logger
         guard let directory else {
-            logger.warning("there is no place to keep what is known of devices; name one with --state-dir")
+            logger.warning("there is no directory to keep aliases and settings of devices; name one with --state-dir")
             (file, lock, self.directory) = (nil, nil, nil)
             problems = [.memoryNotKept("there is no place to keep them; name one with --state-dir.")]
             return
@@ -50,7 +50,7 @@ final class DeviceStore: ProblemReporter {
         } catch {
             if directory.isNamed { throw error }
             logger.warning(
-                "what is known of devices can't be kept; name another place with --state-dir",
+                "aliases and settings of devices can't be kept; name another directory with --state-dir",
                 metadata: ["state_dir": "\(directory.path)", "error": "\(error)"])
             opened = nil
             problems = [.memoryNotKept("\(error). Name another place with --state-dir.")]
@@ -86,7 +86,7 @@ final class DeviceStore: ProblemReporter {
         timer = loop.schedule(afterMilliseconds: Self.delay) { [weak self] in self?.save { _ in } }
     }
 
-    /// Calls the body when the book is on the disk as it is now; false: it can't be.
+    /// Calls the body when the book is on the disk; false: it can't be written.
     func save(_ body: @escaping (Bool) -> Void) {
         loop.cancel(timer)
         timer = nil

@@ -18,11 +18,11 @@ final class DeviceUpdater: ProblemReporter {
     private let lifecycle: Lifecycle
     private let directory: RuntimeDirectory
     private let books: DeviceStore
-    private let roster: DeviceRegistry
+    private let registry: DeviceRegistry
     private let sources: SourceRegistry
     private let locks: LockService
-    private let fleet: WorkerSupervisor
-    private let discovery: DeviceSearch
+    private let workers: WorkerSupervisor
+    private let deviceSearch: DeviceSearch
     private let hotplug: HotplugWatcher
     private let logger: Logger
     /// Whether there are virtual cameras because there was nothing else at the start.
@@ -32,18 +32,18 @@ final class DeviceUpdater: ProblemReporter {
 
     init(
         _ configuration: LiveConfiguration, _ lifecycle: Lifecycle, _ directory: RuntimeDirectory, _ books: DeviceStore,
-        _ roster: DeviceRegistry, _ sources: SourceRegistry, _ locks: LockService, _ fleet: WorkerSupervisor,
-        _ discovery: DeviceSearch, _ hotplug: HotplugWatcher, logger: Logger
+        _ registry: DeviceRegistry, _ sources: SourceRegistry, _ locks: LockService, _ workers: WorkerSupervisor,
+        _ deviceSearch: DeviceSearch, _ hotplug: HotplugWatcher, logger: Logger
     ) {
         self.configuration = configuration
         self.lifecycle = lifecycle
         self.directory = directory
         self.books = books
-        self.roster = roster
+        self.registry = registry
         self.sources = sources
         self.locks = locks
-        self.fleet = fleet
-        self.discovery = discovery
+        self.workers = workers
+        self.deviceSearch = deviceSearch
         self.hotplug = hotplug
         self.logger = logger
         hotplug.search = { [weak self] in self?.search(removed: $0, $1) }
@@ -52,7 +52,7 @@ final class DeviceUpdater: ProblemReporter {
     /// Searches for devices, and starts a worker for each.
     func discover() {
         guard configuration.usesHardware else {
-            roster.forgetHardware()
+            registry.forgetHardware()
             return setDevices()
         }
         hotplug.listen()
@@ -61,7 +61,7 @@ final class DeviceUpdater: ProblemReporter {
 
     private func search(removed: Set<String>, _ completion: @escaping (Bool) -> Void) {
         guard !lifecycle.isStopping, configuration.usesHardware else { return completion(true) }
-        discovery.run { [weak self] survey in
+        deviceSearch.run { [weak self] survey in
             guard let self else { return }
             // A search that fails does not mean that the devices are gone.
             if let survey {
@@ -70,7 +70,7 @@ final class DeviceUpdater: ProblemReporter {
                     logger.debug("a node can't be looked at", metadata: ["node": "\(node.node)", "why": "\(node.why)"])
                 }
                 let configured = configuration.current.aliases
-                roster.found(survey) { [locks, directory] uniqueID, id in
+                registry.found(survey) { [locks, directory] uniqueID, id in
                     let id = configured[uniqueID] ?? id
                     return configured[uniqueID] != nil || books.book[uniqueID]?.alias != nil
                         || locks.table.lock(on: id) != nil || Self.hasWorker(directory.deviceLock(id))
@@ -107,18 +107,18 @@ final class DeviceUpdater: ProblemReporter {
     func setDevices(removed: Set<String> = []) {
         guard !lifecycle.isStopping else { return }
         // Before the first search has succeeded, there may be more.
-        let isComplete = roster.hasSearched || !configuration.usesHardware
+        let isComplete = registry.hasSearched || !configuration.usesHardware
         // Decided once: a camera that comes or goes later takes no other away, and brings none.
         if usesDefaultCameras == nil, isComplete {
             usesDefaultCameras =
-                roster.hasNoCamera && configuration.options.configurationPath == nil
+                registry.hasNoCamera && configuration.options.configurationPath == nil
                 && configuration.options.replays.isEmpty
         }
-        roster.dropExcess { [fleet, locks] uniqueID in
-            guard let worker = fleet.worker(of: uniqueID) else { return false }
+        registry.dropExcess { [workers, locks] uniqueID in
+            guard let worker = workers.worker(of: uniqueID) else { return false }
             return locks.table.lock(on: worker.device.id) != nil || (worker.counters["subscriptions"]?.integer ?? 0) > 0
         }
-        fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
+        workers.setDevices(registry.devices(wishes), isComplete: isComplete, removed: removed)
         observer?.devicesUpdated(isComplete: isComplete)
     }
 
@@ -126,7 +126,7 @@ final class DeviceUpdater: ProblemReporter {
     var problems: [Problem] {
         let wishes = wishes
         var problems: [Problem] = []
-        if fleet.deviceIDs.isEmpty {
+        if workers.deviceIDs.isEmpty {
             let isSearched = configuration.usesHardware
             problems.append(
                 .noDevices(
@@ -134,9 +134,9 @@ final class DeviceUpdater: ProblemReporter {
                     configurationPath: configuration.options.configurationPath))
         }
         for (uniqueID, alias) in wishes.aliases.sorted(by: { $0.value < $1.value })
-        where !roster.knows(uniqueID, wishes) {
+        where !registry.knows(uniqueID, wishes) {
             problems.append(.aliasUnknown(alias, uniqueID))
         }
-        return problems + roster.collisions(wishes).map(Problem.idTaken)
+        return problems + registry.collisions(wishes).map(Problem.idTaken)
     }
 }

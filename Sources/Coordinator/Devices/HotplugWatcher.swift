@@ -31,7 +31,7 @@ final class HotplugWatcher {
         self.logger = logger
     }
 
-    /// Listens from now on. Where that can't be done, it is said once; searching on demand goes on.
+    /// Listens from now on. If that fails, it is logged once; searches on demand still work.
     func listen() {
         guard !hasListened else { return }
         hasListened = true

@@ -5,7 +5,7 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Which devices clients make of their own frames. Each goes with its process; all outlive the coordinator.
+/// The devices that clients make of their own frames. Each ends with its process; all outlive the coordinator.
 final class SourceRegistry {
     /// By `uniqueID`.
     private(set) var sources: [String: ClientSource] = [:]
@@ -17,7 +17,7 @@ final class SourceRegistry {
     private var saveTimer: Loop.Token?
     private var hasFailed = false
 
-    /// Told when sources have gone with their process.
+    /// Called when sources have gone with their process.
     var onChange: (() -> Void)?
 
     static let maximumPerUser = 16
@@ -54,14 +54,14 @@ final class SourceRegistry {
 
         func tell(_ why: String) {
             logger.error(
-                "which devices clients had made can't be read, and is forgotten", metadata: ["error": "\(why)"])
+                "the list of clients' sources can't be read, and is dropped", metadata: ["error": "\(why)"])
         }
     }
 
-    /// Processes whose sources another coordinator has taken in: they have to come back.
+    /// Processes with sources from a coordinator before this one: they have to connect again.
     var inheritedOwners: [LockHolder] { Array(Set(sources.values.map(\.owner))) }
 
-    /// Takes the devices away whose owners may not make any.
+    /// Removes the sources of users without permission.
     func deleteUnauthorized(_ isUnauthorized: (LockHolder) -> Bool) {
         let gone = sources.filter { isUnauthorized($0.value.owner) }.map(\.key)
         guard !gone.isEmpty else { return }
@@ -74,7 +74,8 @@ final class SourceRegistry {
         return holders.retain(pid: source.owner.pid, startTime: startTime)
     }
 
-    /// Takes in a source, on the disk when this returns; nothing where its process has it already, and perhaps was not told.
+    /// Adds a source, on the disk when this returns. A process that has the same source already gets that one: its
+    /// reply may have been lost.
     ///
     /// - Returns: the one that there is now.
     func add(_ source: ClientSource) throws(BusError) -> ClientSource {
@@ -107,7 +108,7 @@ final class SourceRegistry {
         return source
     }
 
-    /// Takes a source away, which nothing can keep it from.
+    /// Removes a source, also if that can't be written now.
     ///
     /// - Returns: whether that is on the disk.
     @discardableResult

@@ -6,7 +6,7 @@ import JSON
 final class SourceService: MethodService {
     private let sources: SourceRegistry
     private let updater: DeviceUpdater
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let resolver: DeviceResolver
     private let rigs: RigRegistry
     private let clients: ClientRegistry
@@ -14,13 +14,13 @@ final class SourceService: MethodService {
     private let directory: RuntimeDirectory
 
     init(
-        _ sources: SourceRegistry, _ updater: DeviceUpdater, _ fleet: WorkerSupervisor, _ resolver: DeviceResolver,
+        _ sources: SourceRegistry, _ updater: DeviceUpdater, _ workers: WorkerSupervisor, _ resolver: DeviceResolver,
         _ rigs: RigRegistry, _ clients: ClientRegistry, _ permission: AuthorizationService,
         _ directory: RuntimeDirectory
     ) {
         self.sources = sources
         self.updater = updater
-        self.fleet = fleet
+        self.workers = workers
         self.resolver = resolver
         self.rigs = rigs
         self.clients = clients
@@ -38,7 +38,7 @@ final class SourceService: MethodService {
             return respond(.failure(error))
         }
         updater.setDevices()
-        guard let worker = fleet.worker(of: source.uniqueID) else {
+        guard let worker = workers.worker(of: source.uniqueID) else {
             sources.remove(source.uniqueID)
             updater.setDevices()
             return respond(

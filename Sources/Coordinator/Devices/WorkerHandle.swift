@@ -6,7 +6,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// A device's worker as the coordinator sees it: what it says, and what it is told.
+/// The coordinator's side of a device's worker: its process, its reports and its orders.
 final class WorkerHandle {
     typealias State = WorkerProcess.State
 
@@ -26,7 +26,7 @@ final class WorkerHandle {
         var faults: [String: JSONValue]
     }
 
-    /// How far one of its photos is.
+    /// Progress of a photo.
     struct PhotoReport {
         let job: String
         let progress: PhotoProgress
@@ -44,25 +44,25 @@ final class WorkerHandle {
     private let logger: Logger
     private let launch: Launch
     private let send: (_ connection: [UInt8], _ order: WorkerOrder) -> Bool
-    /// Told of every change of what ``statusMembers`` and ``description`` say.
+    /// Called when ``status`` or ``description`` has changed.
     private let onChange: (WorkerHandle) -> Void
-    /// Changes over several devices that the coordinator before left unfinished, and that the process has not settled yet: what
-    /// it has committed may still be taken back.
+    /// Changes over several devices that the coordinator before left unfinished, and that the process has not settled
+    /// yet: what it has committed may still be taken back.
     var doubts = 0 { didSet { if doubts == 0 { onChange(self) } } }
     var isInDoubt: Bool { doubts > 0 }
-    /// The zoom ramp that it was told to end before its time.
+    /// The zoom ramp that was ended early by order.
     var endedZoom: ZoomRampOwner?
-    /// Told when the worker has said hello, before anything else is sent to it.
+    /// Called when the worker has said hello, before any order is sent to it.
     private let onHello: (WorkerHandle) -> Void
 
-    /// Who may come in at the doors of a process that is started.
+    /// The users that a new process admits at its sockets.
     var doors: (() -> DoorList?)?
-    /// Told when somebody came in vain.
+    /// Called when a user was turned away.
     var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
-    /// Told of what happens to the device.
+    /// Gets events of the device.
     var onEvent: ((_ event: String, _ members: [String: JSONValue]) -> Void)?
 
-    /// Told how far a photo is, with its file if that was wanted and is finished.
+    /// Gets how far a photo is, with its file if that was asked for and is finished.
     var onPhoto: ((PhotoReport, _ file: Message?) -> Void)?
 
     /// {formats, controls} as last described; nil before.
@@ -83,7 +83,7 @@ final class WorkerHandle {
     private(set) var committed: JSONValue?
     /// What is set for a photo and not put back yet, likewise.
     private var standIn: JSONValue? { didSet { if standIn != oldValue { onStandIn?(standIn) } } }
-    /// Told when something is set for a photo, or has been put back (nil).
+    /// Called when something is set for a photo, or has been put back (nil).
     var onStandIn: ((JSONValue?) -> Void)?
 
     private var connection: [UInt8]?
@@ -111,8 +111,8 @@ final class WorkerHandle {
     private static let maximumArgument = 100_000
 
     /// - Parameters:
-    ///   - committed: what is to be put back at the device, as an earlier worker told it.
-    ///   - standIn: what such a one had set for a photo.
+    ///   - committed: what is to be put back at the device, as an earlier worker reported it.
+    ///   - standIn: what an earlier worker had set for a photo.
     ///   - former: the worker of the same device under another id.
     init(
         _ device: ManagedDevice, committed: JSONValue?, standIn: JSONValue?, former: WorkerHandle? = nil, _ loop: Loop,
@@ -265,7 +265,7 @@ final class WorkerHandle {
             ["device": .string(device.id)])
     }
 
-    /// Ends the worker in order: it is told to, and killed at the deadline (monotonic).
+    /// Orders the worker to end, and kills it at the deadline (monotonic).
     func stop(by deadline: Int64) {
         process.stop(by: deadline)
         for order in orders.values { loop.cancel(order.timer) }
@@ -351,18 +351,18 @@ final class WorkerHandle {
         orders[number] = Order(completion: completion, timer: timer)
     }
 
-    /// Reads the controls; those who ask while they are being read share the next reading.
+    /// Reads the controls. Calls during a reading share the next one.
     func readControls(_ completion: @escaping SharedOrder.Completion) {
         if !controls.ask(completion) { completion(.failure(tooMany("controlReaders"))) }
     }
 
-    /// Ends a zoom ramp; those who ask while one is being ended share the next order, so that it counts against no limit of orders.
+    /// Ends a zoom ramp. Calls during such an order share the next one, so that they count against no limit of orders.
     func cancelZoom(fence: UInt64, _ completion: @escaping SharedOrder.Completion) {
         zoomFence = max(zoomFence, fence)
         if !zoomEnds.ask(completion) { completion(.failure(tooMany("zoomEnds"))) }
     }
 
-    /// Looks who uses the device, likewise.
+    /// Reads the users of the device, likewise.
     func readUsers(_ completion: @escaping SharedOrder.Completion) {
         if !users.ask(completion) { completion(.failure(tooMany("userReaders"))) }
     }
@@ -375,11 +375,11 @@ final class WorkerHandle {
 
     /// Calls the body when the worker runs and has described its device, or after so many milliseconds in any case.
     func whenReady(withinMilliseconds limit: Int64, _ body: @escaping () -> Void) {
-        // Who does not wait finds the worker as it is.
+        // A call that can't wait gets the worker's present state.
         if isReady { body() } else { readers.wait(milliseconds: limit, body) }
     }
 
-    /// To be called after each change: lets those go on who wait for the worker to be ready.
+    /// To be called after each change: calls the bodies that wait for the worker to be ready.
     func tellIfReady() {
         if isReady { readers.tell() }
     }

@@ -33,7 +33,7 @@ final class WorkerSupervisor {
     private let logger: Logger
     /// For workers that are started from now on.
     var launch: WorkerHandle.Launch
-    private(set) var workers: [String: WorkerHandle] = [:]
+    private(set) var all: [String: WorkerHandle] = [:]
     /// Workers of devices that were taken away, until they have ended.
     private var leaving: [WorkerHandle] = []
     weak var observer: (any WorkerObserver)?
@@ -42,13 +42,13 @@ final class WorkerSupervisor {
     private let lifecycle: Lifecycle
     private let events: EventSocket
     private let books: DeviceStore
-    private let keeper: RestartStore
+    private let store: RestartStore
     private let permission: AuthorizationService
     /// Gets how far a photo is, with its file if that was asked for and is finished.
     var onPhoto: ((WorkerHandle, WorkerHandle.PhotoReport, _ file: Message?) -> Void)?
     var order = DeviceOrder(configured: [])
     private var whenAllHaveEnded: (() -> Void)?
-    /// What workers said before it was known which devices there are: of each connection the last of each kind.
+    /// Reports of workers from before the devices were known: the last of each kind for each connection.
     private var early: [[UInt8]: Early] = [:]
     private var isSettled = false
 
@@ -64,13 +64,13 @@ final class WorkerSupervisor {
     init(
         _ loop: Loop, _ lifecycle: Lifecycle, _ server: ServerSocket, launch: WorkerHandle.Launch,
         _ events: EventSocket,
-        _ books: DeviceStore, _ keeper: RestartStore, _ permission: AuthorizationService, logger: Logger
+        _ books: DeviceStore, _ store: RestartStore, _ permission: AuthorizationService, logger: Logger
     ) {
         self.loop = loop
         self.lifecycle = lifecycle
         self.events = events
         self.books = books
-        self.keeper = keeper
+        self.store = store
         self.permission = permission
         self.server = server
         self.launch = launch
@@ -78,31 +78,35 @@ final class WorkerSupervisor {
         loop.watch(.socket(server.socket)) { [weak self] in self?.readReports() }
     }
 
+    /// The worker of the device with that id.
+    subscript(device: String) -> WorkerHandle? { all[device] }
+
     /// The ids, in the order in which devices are offered: ``order``.
     var deviceIDs: [String] {
         let order = order
-        return workers.values.map { (id: $0.device.id, $0.device.identity) }
+        return all.values.map { (id: $0.device.id, $0.device.identity) }
             .sorted { order.precedes($0, $1) }.map(\.id)
     }
 
     /// The worker of the device with that `uniqueID`.
     func worker(of uniqueID: String) -> WorkerHandle? {
-        workers.values.first { $0.device.identity.uniqueID == uniqueID }
+        all.values.first { $0.device.identity.uniqueID == uniqueID }
     }
 
     /// Whether a worker has that name, or is about to end under it.
     func hasProcess(_ name: String) -> Bool {
-        workers[name]?.hasBegun ?? false || leaving.contains { $0.device.id == name }
+        all[name]?.hasBegun ?? false || leaving.contains { $0.device.id == name }
     }
 
-    /// Starts the workers whose names others had.
-    func startWaiting() { for worker in workers.values { startIfFree(worker) } }
+    /// Starts the workers whose names were taken.
+    func startWaiting() { for worker in all.values { startIfFree(worker) } }
 
-    /// Starts workers for devices that are new, ends those of devices that are not among these, and tells the others of what
-    /// has changed: a device with another id gets another worker, and keeps everything.
+    /// Starts workers for new devices, ends those of devices that are not among these, and updates the others. A device
+    /// with another id gets another worker, and keeps everything.
     ///
     /// - Parameters:
-    ///   - isComplete: false when there may be more: workers that were left over for others are then neither taken nor ended.
+    ///   - isComplete: false when there may be more: workers that were left over for others are then neither taken nor
+    ///       ended.
     ///   - removed: nodes that have gone for a while at least, so that whoever had one of them has been away.
     func setDevices(_ devices: [ManagedDevice], isComplete: Bool, removed: Set<String> = []) {
         var wanted: [String: ManagedDevice] = [:]
@@ -120,7 +124,7 @@ final class WorkerSupervisor {
         }
         let unique = Dictionary(wanted.values.map { ($0.identity.uniqueID, $0) }) { first, _ in first }
         var renamed: [(old: WorkerHandle, device: ManagedDevice)] = []
-        for (id, worker) in workers {
+        for (id, worker) in all {
             let device = worker.device
             guard let wish = unique[device.identity.uniqueID] else {
                 remove(id, worker)
@@ -140,7 +144,7 @@ final class WorkerSupervisor {
         let taken = Set(renamed.map(\.device.id))
         for (old, _) in renamed { remove(old.device.id, old, isTaken: taken.contains(old.device.id)) }
         for (old, device) in renamed { add(device, former: old) }
-        for (id, device) in wanted where workers[id] == nil { add(device) }
+        for (id, device) in wanted where all[id] == nil { add(device) }
         if isComplete { isSettled = true }
         hearEarly()
     }
@@ -157,13 +161,13 @@ final class WorkerSupervisor {
 
     private func isWanted(_ report: WorkerReport) -> Bool {
         guard case .hello(let device, let uniqueID, _, _, _) = report else { return false }
-        return workers[device]?.device.identity.uniqueID == uniqueID
+        return all[device]?.device.identity.uniqueID == uniqueID
     }
 
     private func add(_ device: ManagedDevice, former: WorkerHandle? = nil) {
         let worker = WorkerHandle(
             device, committed: books.book[device.identity.uniqueID]?.committed,
-            standIn: keeper.standIn(device.identity.uniqueID),
+            standIn: store.standIn(device.identity.uniqueID),
             former: former, loop, launch: launch, logger: logger,
             send: { [weak self] connection, order in
                 (try? self?.server.socket.send(frames: [connection, order.json.serialized])) ?? false
@@ -171,24 +175,24 @@ final class WorkerSupervisor {
             onHello: { [weak self] worker in self?.observer?.workerGreeted(worker) },
             onChange: { [weak self] worker in
                 guard let self else { return }
-                if workers[device.id] === worker { observer?.deviceChanged(device.id, worker) }
+                if all[device.id] === worker { observer?.deviceChanged(device.id, worker) }
                 worker.tellIfReady()
                 if worker.isGone, worker.isStopped { ended(worker) }
             })
         worker.onEvent = { [weak self, weak worker] event, members in
-            guard let self, let worker, workers[device.id] === worker, !lifecycle.isStopping else { return }
+            guard let self, let worker, all[device.id] === worker, !lifecycle.isStopping else { return }
             events.event("event/device/\(device.id)", event, members)
         }
         worker.onPhoto = { [weak self, weak worker] report, file in
-            guard let self, let worker, workers[device.id] === worker else { return }
+            guard let self, let worker, all[device.id] === worker else { return }
             onPhoto?(worker, report, file)
         }
-        worker.onStandIn = { [weak keeper] in keeper?.save(standIn: $0, of: device.identity.uniqueID) }
+        worker.onStandIn = { [weak store] in store?.save(standIn: $0, of: device.identity.uniqueID) }
         worker.doors = { [weak permission] in permission?.book.doors(device.identity.authorizationMedia) }
         worker.onRefused = { [weak permission] uid, gid, pid in
             permission?.refused(uid: uid, gid: gid, pid: pid, device.identity.authorizationMedia)
         }
-        workers[device.id] = worker
+        all[device.id] = worker
         startIfFree(worker)
         if !worker.hasBegun { observer?.deviceChanged(device.id, worker) }
     }
@@ -204,7 +208,7 @@ final class WorkerSupervisor {
     }
 
     private func remove(_ id: String, _ worker: WorkerHandle, isTaken: Bool = false) {
-        workers[id] = nil
+        all[id] = nil
         leaving.append(worker)
         worker.stop(by: MonotonicClock.now() + 3_000_000_000)
         if worker.isGone { ended(worker) }
@@ -213,7 +217,7 @@ final class WorkerSupervisor {
 
     private func ended(_ worker: WorkerHandle) {
         // A worker that was killed leaves its sockets' files.
-        if workers[worker.device.id] == nil || workers[worker.device.id] === worker {
+        if all[worker.device.id] == nil || all[worker.device.id] === worker {
             if worker.hasBegun { File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id)) }
             File.remove(launch.runtimeDirectory.ringSocket(worker.device.id))
             if case .client(let source) = worker.device.source {
@@ -227,7 +231,7 @@ final class WorkerSupervisor {
     }
 
     private func tellIfAllHaveEnded() {
-        guard let body = whenAllHaveEnded, leaving.isEmpty, workers.values.allSatisfy(\.isGone) else { return }
+        guard let body = whenAllHaveEnded, leaving.isEmpty, all.values.allSatisfy(\.isGone) else { return }
         whenAllHaveEnded = nil
         body()
     }
@@ -235,7 +239,7 @@ final class WorkerSupervisor {
     /// Ends all workers; the body is called when the last one has ended, which the kill at the deadline makes sure.
     func stopAll(by deadline: Int64, then body: @escaping () -> Void) {
         whenAllHaveEnded = body
-        for worker in workers.values {
+        for worker in all.values {
             worker.stop(by: deadline)
             // One that was to be started again in a moment has no end to come.
             if worker.isGone { ended(worker) }
@@ -264,7 +268,7 @@ final class WorkerSupervisor {
             if case .status(let value) = report, let fence = value["fence"]?.integer.flatMap({ UInt64(exactly: $0) }) {
                 observer?.fenceSeen(fence)
             }
-            guard let worker = workers.values.first(where: { $0.isConnection(connection) }) else {
+            guard let worker = all.values.first(where: { $0.isConnection(connection) }) else {
                 // A matcher's, which says nothing else here.
                 if case .refused(let uid, let gid, let pid) = report {
                     permission.refused(uid: uid, gid: gid, pid: pid, .video)
@@ -274,12 +278,12 @@ final class WorkerSupervisor {
             worker.received(report, file: file)
             return
         }
-        if isWanted(report), let worker = workers[device] {
+        if isWanted(report), let worker = all[device] {
             worker.greeted(by: pid, connection: connection, mediaPath: mediaPath, link: link)
             for transaction in inDoubt { settle(transaction, worker) }
         } else if isSettled {
             // Left over from another configuration, perhaps of a coordinator before this one.
-            logger.notice("a worker that nobody wants is ended", metadata: [LogKeys.deviceID: "\(device)"])
+            logger.notice("a worker without a device is ended", metadata: [LogKeys.deviceID: "\(device)"])
             for action in inDoubt.map(settlement) + [.stop] {
                 let order = WorkerOrder(number: 0, fence: nil, action: action, link: link)
                 _ = try? server.socket.send(frames: [connection, order.json.serialized])
@@ -316,7 +320,7 @@ final class WorkerSupervisor {
     }
 
     private func settlement(_ transaction: String) -> WorkerOrder.Action {
-        keeper.isDecided(transaction) ? .finish(transaction: transaction) : .rollBack(transaction: transaction)
+        store.isDecided(transaction) ? .finish(transaction: transaction) : .rollBack(transaction: transaction)
     }
 }
 

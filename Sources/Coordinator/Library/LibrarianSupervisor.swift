@@ -6,12 +6,12 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Has questions about the capture library answered, each by a process of its own: a disk may keep one for as long as it likes, and
-/// a damaged file may end it.
+/// Runs the librarians: each question about the capture library is answered by a process of its own. A disk may block
+/// one for any time, and a damaged file may end it.
 final class LibrarianSupervisor {
     private struct Question {
         let request: LibrarianRequest
-        /// Who asks; nil: the bus itself.
+        /// The user who asks; nil: the bus itself.
         let uid: UInt32?
         /// What the librarian fills.
         let memory: FilledMemory?
@@ -53,11 +53,13 @@ final class LibrarianSupervisor {
     /// Questions of one user that may wait or be asked, and of all.
     private static let maximumOfUser = 16
     private static let maximum = 64
-    /// From the question to its answer, milliseconds: clients wait for ten seconds unless told otherwise.
+    /// From the question to its answer, milliseconds: clients wait for ten seconds by default.
     private static let limit: Int64 = 9000
-    /// The same where movies are mended, of which there may be many, or looked for, when the library's index may have to be made.
+    /// The same where movies are mended, of which there may be many, or looked for, when the library's index may have
+    /// to be made.
     private static let recoveryLimit: Int64 = 600_000
-    /// How long the joining of a take may say nothing, milliseconds: it tells how far it is ten times a second, but waits for the disk in the end.
+    /// The longest time without a report while a take is joined, milliseconds: progress is reported ten times a second,
+    /// but at the end the disk is waited for.
     private static let joiningLimit: Int64 = 120_000
     /// Bytes of an answer: as many entries as can be asked for are less.
     private static let maximumBytes = 8 << 20
@@ -71,12 +73,12 @@ final class LibrarianSupervisor {
 
     // MARK: Questions
 
-    /// Asks; the completion is called once, perhaps at once.
+    /// Asks a question. The completion is called once, perhaps at once.
     ///
     /// - Parameters:
-    ///   - uid: who asks; nil: the bus itself, which is never refused for want of room.
+    ///   - uid: the user who asks; nil: the bus itself, for which no limit applies.
     ///   - memory: filled by the librarian with the part of a file; nil: nothing is.
-    ///   - progress: told how much is done, from 0 to 1, of what tells it.
+    ///   - progress: gets how much is done, from 0 to 1, if that is reported.
     func ask(
         _ request: LibrarianRequest, by uid: UInt32?, filling memory: FilledMemory? = nil,
         progress: ((Double) -> Void)? = nil,
@@ -122,8 +124,8 @@ final class LibrarianSupervisor {
         }
     }
 
-    /// Mends what nobody records any more, one movie after the other and each by a process of its own, and tells of it in the log. A movie
-    /// that ends its process is taken for damaged.
+    /// Repairs movies whose recorders are gone, one after the other, each by a process of its own, and logs that. A
+    /// movie that ends its process counts as damaged.
     func recover() {
         guard directory != nil else { return }
         ask(LibrarianRequest(.left), by: nil) { [weak self] result in
@@ -132,7 +134,7 @@ final class LibrarianSupervisor {
                 self?.recover(all: (answer["ids"]?.array ?? []).compactMap(\.string)[...])
             case .failure(let error):
                 self?.logger.warning(
-                    "the capture library can't be looked through", metadata: ["error": "\(error.message)"])
+                    "the capture library can't be searched", metadata: ["error": "\(error.message)"])
             }
         }
     }
@@ -140,16 +142,17 @@ final class LibrarianSupervisor {
     private func recover(all ids: ArraySlice<String>) {
         guard let id = ids.first else { return }
         recover(id, tellsOfFinished: false) { [weak self] _ in
-            // Not from within: where none can be asked about, that is said at once, of each of thousands.
+            // Later: if questions fail at once, thousands of movies would nest here.
             self?.loop.schedule(at: 0) { [weak self] in self?.recover(all: ids.dropFirst()) }
         }
     }
 
-    /// Mends a movie that nobody records any more, and tells of it in the log.
+    /// Repairs a movie whose recorder is gone, and logs that.
     ///
     /// - Parameters:
-    ///   - tellsOfFinished: also of one that is whole already.
-    ///   - completion: gets its entry as it is now ({id, path, state, duration, size, …}); none: it is being recorded, or can't be looked at now.
+    ///   - tellsOfFinished: logs also a movie that is whole already.
+    ///   - completion: gets its entry ({id, path, state, duration, size, …}); none: it is being recorded, or can't be
+    ///       read now.
     func recover(
         _ id: String, tellsOfFinished: Bool = true, completion: @escaping ([JSONValue]) -> Void = { _ in }
     ) {
@@ -171,12 +174,12 @@ final class LibrarianSupervisor {
             let entries = answer["entries"]?.array ?? []
             for entry in entries where tellsOfFinished || entry["state"]?.string != "finished" {
                 logger.notice(
-                    "what a recorder left is \(entry["state"]?.string ?? "unknown")",
+                    "a recorder left a movie that is \(entry["state"]?.string ?? "unknown")",
                     metadata: ["path": "\(entry["path"]?.string ?? "")"])
             }
             for failure in answer["failed"]?.array ?? [] {
                 logger.warning(
-                    "what a recorder left can't be looked at now",
+                    "a movie that a recorder left can't be read now",
                     metadata: [
                         "id": "\(failure["id"]?.string ?? "")", "error": "\(failure["why"]?.string ?? "")",
                     ])
@@ -186,7 +189,7 @@ final class LibrarianSupervisor {
             // A movie that was never entered, or is deleted by now.
             if error.reason != .entryNotFound {
                 logger.warning(
-                    "a movie of the capture library can't be looked at", metadata: ["error": "\(error.message)"])
+                    "a movie of the capture library can't be read", metadata: ["error": "\(error.message)"])
             }
             return []
         }
@@ -250,7 +253,7 @@ final class LibrarianSupervisor {
             question: number)
     }
 
-    /// Of what it has said so far, the last whole line counts. All before it is of no use any more: hours of it would be too much.
+    /// Takes the last whole line of its output. All before is dropped: hours of it would be too much.
     private func progressed(_ process: ObjectIdentifier) {
         guard let librarian = librarians[process], let number = librarian.question, librarian.isJoin else { return }
         let bytes = librarian.output.bytes
@@ -262,13 +265,13 @@ final class LibrarianSupervisor {
         questions[number]?.progress?(part)
     }
 
-    /// It has said what it has to say.
+    /// Its output is complete.
     private func told(_ process: ObjectIdentifier) {
         guard let librarian = librarians[process] else { return }
         loop.cancel(librarian.reading)
         guard let number = librarian.question else { return }
         librarians[process]?.question = nil
-        // Whatever it does beside that is not wanted.
+        // Anything more that it does is not needed.
         if !librarian.output.isComplete { librarian.output.kill() }
         answer(number, Self.result(librarian.output))
     }
@@ -294,7 +297,7 @@ final class LibrarianSupervisor {
         loop.cancel(librarian.ending)
         librarian.output.reap()
         let left = librarians.removeValue(forKey: process)?.question
-        // Somebody else has its standard output.
+        // Another process has its standard output.
         if let left { answer(left, Self.result(librarian.output)) }
         if librarians.isEmpty {
             whenEnded?()

@@ -2,7 +2,8 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// Watches processes that hold or wait for something, and tells all who want to know once when one has ended (`pidfd_open`).
+/// Watches processes that hold or wait for something, and notifies all listeners once when one has ended
+/// (`pidfd_open`).
 final class HolderWatcher {
     private struct Watched {
         let process: ProcessDescriptor
@@ -17,7 +18,7 @@ final class HolderWatcher {
 
     init(_ loop: Loop) { self.loop = loop }
 
-    /// Has the body called with the pid and start time of each process that ends, whoever has it watched.
+    /// Calls the body with the pid and start time of each watched process that ends.
     func whenEnded(_ body: @escaping (_ pid: Int32, _ startTime: UInt64) -> Void) { listeners.append(body) }
 
     /// Watches a process once more.

@@ -3,7 +3,7 @@ import CaptureCore
 import LinuxIO
 
 extension LockService {
-    /// Locks devices for just one call: it is carried out under that lock, which is given back before the answer goes on.
+    /// Locks devices for one call. The lock is given back before the reply.
     ///
     /// - Parameters:
     ///   - wait: nanoseconds for which another lock is waited for.

@@ -25,7 +25,8 @@ final class LockService {
         var lease: Int64?
         var note: String?
         var isTransient = false
-        /// A digest of the request, if it has a key: the same one that is asked again after a restart gets the lock that it was given.
+        /// A digest of the request, if it has a key: the same one that is asked again after a restart gets the lock
+        /// that it was given.
         var request: String?
     }
 
@@ -37,7 +38,7 @@ final class LockService {
 
     private let loop: Loop
     private let events: EventSocket
-    private let keeper: RestartStore
+    private let store: RestartStore
     private let logger: Logger
     private let holders: HolderWatcher
     let resolver: DeviceResolver
@@ -50,7 +51,7 @@ final class LockService {
     private var saveTimer: Loop.Token?
     /// Locks that the coordinator before this one gave, by id.
     private var inherited: Set<String> = []
-    /// Locks that could not be kept, and so never began for anybody.
+    /// Locks that could not be written, and so never began.
     private var unbegun: Set<String> = []
     /// Called for each device whose lock began or ended.
     var onChange: ((_ device: String, _ lock: Lock?, _ fence: UInt64) -> Void)?
@@ -69,7 +70,7 @@ final class LockService {
 
     /// Takes over the locks of the coordinator before this one.
     init(
-        _ loop: Loop, events: EventSocket, keeper: RestartStore, holders: HolderWatcher, _ resolver: DeviceResolver,
+        _ loop: Loop, events: EventSocket, store: RestartStore, holders: HolderWatcher, _ resolver: DeviceResolver,
         _ clients: ClientRegistry, _ cancellations: CancellationTable, logger: Logger
     ) {
         self.resolver = resolver
@@ -77,9 +78,9 @@ final class LockService {
         self.cancellations = cancellations
         self.loop = loop
         self.events = events
-        self.keeper = keeper
+        self.store = store
         self.logger = logger
-        table = LockTable(fence: keeper.found.fence)
+        table = LockTable(fence: store.found.fence)
         self.holders = holders
         holders.whenEnded { [weak self] pid, startTime in
             self?.holderEnded(pid: pid, startTime: startTime, cause: .holderExited)
@@ -89,11 +90,11 @@ final class LockService {
 
     // Each kept lock's process is watched from here on, as if it had just been given.
     private func inherit() {
-        let (kept, ended) = keeper.found.survivors(boot: keeper.bootID, now: MonotonicClock.now()) { [holders] holder in
+        let (kept, ended) = store.found.survivors(boot: store.bootID, now: MonotonicClock.now()) { [holders] holder in
             guard let startTime = holder.startTime else { return false }
             return holders.retain(pid: holder.pid, startTime: startTime)
         }
-        table = LockTable(fence: keeper.found.fence, locks: kept)
+        table = LockTable(fence: store.found.fence, locks: kept)
         inherited = Set(table.locks.map(\.id))
         for lock in kept where !inherited.contains(lock.id) {
             logger.error("a kept lock is at odds with another and is dropped", metadata: [LogKeys.lockID: "\(lock.id)"])
@@ -112,7 +113,7 @@ final class LockService {
         }
     }
 
-    /// Processes that hold an inherited lock without a lease: they have to come back.
+    /// Processes that hold an inherited lock without a lease: they have to connect again.
     var inheritedHolders: [LockHolder] {
         Array(Set(table.locks.filter { inherited.contains($0.id) && $0.lease == nil }.map(\.holder)))
     }
@@ -150,7 +151,7 @@ final class LockService {
             completion(.failure(LockTable.Refusal.holderEnded.error()))
             return ticket
         }
-        // What this process does by itself is done in a moment: nobody is refused for that.
+        // This process holds a lock of its own for a moment only: clients wait for it and are not refused.
         let isOurs = wish.devices.contains { device in
             table.lock(on: device).map { $0.isTransient && $0.holder.pid == CurrentProcess.pid } ?? false
         }
@@ -166,7 +167,7 @@ final class LockService {
         return ticket
     }
 
-    // Its reply was lost with the coordinator that gave it: who asks again, under the key of the request, is who it was given to.
+    // Its reply was lost with the coordinator before this one: a request with the same key gets the same lock.
     private func inheritedLock(for wish: Wish) -> Lock? {
         guard let request = wish.request else { return nil }
         perform(table.advance(to: MonotonicClock.now()))
@@ -188,7 +189,7 @@ final class LockService {
 
     func isWaiting(_ ticket: UInt64) -> Bool { pending[ticket] != nil }
 
-    /// Gives up a request that waits; harmless otherwise.
+    /// Gives up a request that waits. Does nothing for any other ticket.
     func cancel(_ ticket: UInt64) { perform(table.cancel(ticket: ticket, at: MonotonicClock.now())) }
 
     /// Ends a lock, which nothing can keep it from.
@@ -200,7 +201,7 @@ final class LockService {
         return perform(actions)
     }
 
-    /// Begins a lease anew, on the disk when this returns; a lock that is bound to a process stays as it is.
+    /// Begins a lease anew, on the disk when this returns. A lock that is bound to a process does not change.
     func renew(token: String) throws(BusError) -> Lock {
         let hash = Self.hash(token)
         let before = table.locks.first { $0.tokenHash == hash }
@@ -229,12 +230,12 @@ final class LockService {
 
     func deviceEnded(_ device: String) { perform(table.endDevice(device, at: MonotonicClock.now())) }
 
-    /// Ends what is held, or waited for, by those who may not have it any more.
+    /// Ends locks, and waits for locks, of users without permission.
     func endUnauthorized(where isRefused: (_ holder: LockHolder, _ devices: [String]) -> Bool) {
         perform(table.endUnauthorized(at: MonotonicClock.now(), where: isRefused))
     }
 
-    /// Gives devices other names, all at once, in locks and among those who wait.
+    /// Gives devices other names, all at once, in locks and in waiting requests.
     func rename(_ names: [(device: String, name: String)]) {
         guard !names.isEmpty else { return }
         // By way of names that no device can have: two may swap theirs.
@@ -260,7 +261,7 @@ final class LockService {
             case .grant(let ticket, let lock):
                 guard let request = pending.removeValue(forKey: ticket) else { continue }
                 // What can't be kept must not be promised, and no fence may be given out twice.
-                guard isSaved || (lock.isTransient && lock.fence <= keeper.savedFence) else {
+                guard isSaved || (lock.isTransient && lock.fence <= store.savedFence) else {
                     unbegun.insert(lock.id)
                     perform(table.unlock(tokenHash: lock.tokenHash, at: MonotonicClock.now()) ?? [])
                     request.completion(.failure(Self.notWritten))
@@ -324,8 +325,8 @@ final class LockService {
     @discardableResult
     private func save() -> Bool {
         let lasting = table.locks.filter { !$0.isTransient }
-        let ahead = table.fence < keeper.savedFence ? keeper.savedFence : table.fence + Self.fencesAhead
-        let isSaved = keeper.save(lasting, fence: ahead)
+        let ahead = table.fence < store.savedFence ? store.savedFence : table.fence + Self.fencesAhead
+        let isSaved = store.save(lasting, fence: ahead)
         if !isSaved, saveTimer == nil {
             // What has ended must not come back with the next coordinator.
             saveTimer = loop.schedule(afterMilliseconds: Self.saveInterval) { [weak self] in

@@ -8,12 +8,12 @@ import LinuxIO
 final class MovieAccess {
     private let permission: AuthorizationService
     private let sessions: SessionRegistry
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
 
-    init(_ permission: AuthorizationService, _ sessions: SessionRegistry, _ fleet: WorkerSupervisor) {
+    init(_ permission: AuthorizationService, _ sessions: SessionRegistry, _ workers: WorkerSupervisor) {
         self.permission = permission
         self.sessions = sessions
-        self.fleet = fleet
+        self.workers = workers
     }
 
     /// Why the movie's user may not record its devices: the error for the first of them without permission.
@@ -25,7 +25,8 @@ final class MovieAccess {
         return permission.refusal(uid: owner.uid, gid: owner.gid, needed ?? .libraryAdd)
     }
 
-    /// The media for which the movie's user has lost permission, and which are blank from now on; nil: the movie has to end.
+    /// The media for which the movie's user has lost permission, and which are blank from now on; nil: the movie has to
+    /// end.
     func withdrawal(from movie: RunningMovie) -> Set<AuthorizationMedia>? {
         let owner = movie.request.owner
         let denied = [AuthorizationMedia.video, .audio, .libraryAdd].filter {
@@ -34,14 +35,15 @@ final class MovieAccess {
         return denied.contains(.libraryAdd) ? nil : movie.withdrawal(of: Set(denied))
     }
 
-    /// The camera that has replaced the segment's in its session; nil: it is the same one, or there is none that can be recorded.
+    /// The camera that has replaced the segment's in its session; nil: it is the same one, or there is none that can be
+    /// recorded.
     func sessionCamera(of movie: RunningMovie) -> RecorderOrder.Input? {
         guard movie.note.isSegment, let camera = movie.request.camera,
             let session = movie.request.session.flatMap({ sessions.entries[$0]?.session }), session.run.isWanted,
             let output = session.outputs.first(where: { $0.kind == .movie })
         else { return nil }
         let joined = session.connections(of: output.id).filter(\.isEnabled).compactMap { connection in
-            fleet.workers[connection.input].map { (connection, $0) }
+            workers[connection.input].map { (connection, $0) }
         }.filter { $0.1.device.identity.mediaType == .video }
         guard !joined.contains(where: { $0.1.device.identity.uniqueID == camera.uniqueID }), joined.count == 1,
             let (connection, worker) = joined.first
@@ -62,7 +64,7 @@ final class MovieAccess {
         // A device that isn't known yet, or not any more, is the one that was called so.
         func isInput(_ device: MovieRequest.Device) -> Bool {
             session.inputs.contains { input in
-                guard let worker = fleet.workers[input.device] else { return input.device == device.id }
+                guard let worker = workers[input.device] else { return input.device == device.id }
                 return worker.device.identity.uniqueID == device.uniqueID
             }
         }

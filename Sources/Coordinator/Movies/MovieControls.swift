@@ -7,13 +7,13 @@ import LinuxIO
 
 /// Automatic controls that are on for movies, and only as long as these are made.
 ///
-/// The recorder keeps which movie a control is on for (``RunningMovie/Note``), the device book that it has to be turned off. So neither
-/// the end of a recorder nor that of this process leaves it on.
+/// The recorder keeps which movie a control is on for (``RunningMovie/Note``), the device book that it has to be turned
+/// off. So neither the end of a recorder nor that of this process leaves it on.
 final class MovieControls: AutomaticControlUser {
     private let loop: Loop
     private let lifecycle: Lifecycle
     private let directory: RuntimeDirectory
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let recorders: RecorderSupervisor
     private let movies: MovieRegistry
     private let sessions: SessionRegistry
@@ -27,24 +27,15 @@ final class MovieControls: AutomaticControlUser {
     /// How long a movie waits for its camera to be set, milliseconds.
     private static let delay: Int64 = 2000
 
-    private func begin(_ control: AutomaticControl, _ uniqueID: String) {
-        pending[control, default: [:]][uniqueID, default: 0] += 1
-    }
-
-    private func end(_ control: AutomaticControl, _ uniqueID: String) {
-        let left = (pending[control]?[uniqueID] ?? 1) - 1
-        pending[control]?[uniqueID] = left > 0 ? left : nil
-    }
-
     init(
-        _ loop: Loop, _ lifecycle: Lifecycle, _ directory: RuntimeDirectory, _ fleet: WorkerSupervisor,
+        _ loop: Loop, _ lifecycle: Lifecycle, _ directory: RuntimeDirectory, _ workers: WorkerSupervisor,
         _ recorders: RecorderSupervisor, _ movies: MovieRegistry, _ sessions: SessionRegistry,
         _ resolver: DeviceResolver
     ) {
         self.loop = loop
         self.lifecycle = lifecycle
         self.directory = directory
-        self.fleet = fleet
+        self.workers = workers
         self.recorders = recorders
         self.movies = movies
         self.sessions = sessions
@@ -59,9 +50,19 @@ final class MovieControls: AutomaticControlUser {
     private func recordersAwaited() {
         guard !lifecycle.isStopping else { return }
         awaited = []
-        for device in fleet.deviceIDs { release(device) }
+        for device in workers.deviceIDs { release(device) }
     }
 
+    private func begin(_ control: AutomaticControl, _ uniqueID: String) {
+        pending[control, default: [:]][uniqueID, default: 0] += 1
+    }
+
+    private func end(_ control: AutomaticControl, _ uniqueID: String) {
+        let left = (pending[control]?[uniqueID] ?? 1) - 1
+        pending[control]?[uniqueID] = left > 0 ? left : nil
+    }
+
+    /// Movies whose recorders run, also those of a coordinator before this one.
     private var livingRecorders: Set<String> {
         guard let folder = opendir(directory.internalDirectory) else { return [] }
         defer { closedir(folder) }
@@ -79,7 +80,7 @@ final class MovieControls: AutomaticControlUser {
 
     func isNeeded(_ control: AutomaticControl, _ device: String) -> Bool {
         awaited = awaited.filter { recorders[$0] == nil }
-        guard awaited.isEmpty, let uniqueID = fleet.workers[device]?.device.identity.uniqueID else { return true }
+        guard awaited.isEmpty, let uniqueID = workers[device]?.device.identity.uniqueID else { return true }
         if pending[control]?[uniqueID] != nil { return true }
         return movies.movies.contains { movie in
             let isWanted = control == .stabilization ? movie.note.isStabilized : movie.note.isSmooth
@@ -90,7 +91,8 @@ final class MovieControls: AutomaticControlUser {
     /// The controls that a movie needs.
     ///
     /// - Parameter preferred: by the session's connection.
-    /// - Throws: `controlUnsupported` {device, control, supported}: the format of one of them has no such stabilization.
+    /// - Throws: `controlUnsupported` {device, control, supported}: the format of one of them has no such
+    ///     stabilization.
     func wanted(
         _ call: Call, of cameras: [WorkerHandle], preferred: VideoStabilizationMode
     ) throws(BusError) -> Set<AutomaticControl> {
@@ -168,7 +170,7 @@ final class MovieControls: AutomaticControlUser {
 
     /// A movie has ended: what was turned on for it is turned off, unless another movie or a session needs it.
     func release(after movie: RunningMovie) {
-        guard let camera = movie.request.camera, let worker = fleet.worker(of: camera.uniqueID) else { return }
+        guard let camera = movie.request.camera, let worker = workers.worker(of: camera.uniqueID) else { return }
         release(worker.device.id)
     }
 

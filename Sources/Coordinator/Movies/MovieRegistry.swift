@@ -26,7 +26,8 @@ protocol MoviePhotoState: AnyObject {
 
 /// The current movies, and the last ones. Publishes `state/movie/<id>/`.
 ///
-/// ``RunningMovie`` decides what a movie may be and what follows from events; ``RecorderSupervisor`` runs the recorders.
+/// ``RunningMovie`` decides what a movie may be and what follows from events; ``RecorderSupervisor`` runs the
+/// recorders.
 final class MovieRegistry {
     private let events: EventSocket
     private let holders: HolderWatcher
@@ -57,13 +58,13 @@ final class MovieRegistry {
 
     init(
         _ loop: Loop, events: EventSocket, _ holders: HolderWatcher, _ recorders: RecorderSupervisor,
-        _ access: MovieAccess, _ fleet: WorkerSupervisor, logger: Logger
+        _ access: MovieAccess, _ workers: WorkerSupervisor, logger: Logger
     ) {
         self.access = access
         self.events = events
         self.holders = holders
         self.recorders = recorders
-        starts = MovieStarts(loop, fleet)
+        starts = MovieStarts(loop, workers)
         self.logger = logger
         holders.whenEnded { [weak self] pid, startTime in self?.ownerEnded(pid: pid, startTime: startTime) }
         recorders.onAdopted = { [weak self] in self?.adopt($0, $1, $2) ?? false }
@@ -104,11 +105,12 @@ final class MovieRegistry {
     /// Begins these movies together; the completion is called when each has its first frame, or when none has.
     ///
     /// - Returns: how to give them up until then.
-    /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`, `internalError`, `shuttingDown`: then nothing has begun.
+    /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`, `internalError`, `shuttingDown`: then nothing has
+    ///     begun.
     func start(
         _ requests: [MovieRequest], completion: @escaping (Result<[RunningMovie], BusError>) -> Void
     ) throws(BusError) -> () -> Void {
-        // Nobody would end it.
+        // It would never be ended.
         guard !hasEnded else { throw Self.shuttingDown }
         try check(requests)
         let start = starts.add(requests.map(\.movie), completion)
@@ -126,7 +128,8 @@ final class MovieRegistry {
         }
     }
 
-    /// Why a movie that could begin when it was asked for can't any more: permission or session are otherwise by now, or the bus ends; nil: it can.
+    /// Why a movie can't begin any more: permission or session have changed since the request, or the bus ends; nil: it
+    /// can.
     func refusal(_ request: MovieRequest) -> BusError? {
         guard !hasEnded else { return Self.shuttingDown }
         let movie = RunningMovie(request)
@@ -227,14 +230,14 @@ final class MovieRegistry {
         end(id, for: .stopped)
     }
 
-    /// Has it end for that reason.
+    /// Ends it for that reason.
     private func end(_ id: String, for reason: MovieEndReason) {
         guard let action = running[id]?.end(for: reason) else { return }
         carryOut(action, id)
         if let movie = running[id] { publish(movie) }
     }
 
-    /// Has it end, and leave nothing.
+    /// Ends it, and removes its file.
     func discard(_ id: String) {
         guard running[id] != nil else { return }
         _ = running[id]?.end(for: .stopped)
@@ -248,7 +251,7 @@ final class MovieRegistry {
             switch result {
             case .success(let json): if let result = MovieResult(json: json) { finished(id, result) }
             case .failure(let error):
-                // Who waits for the end is told that it takes its time; the end itself is told when it comes.
+                // Requests that wait for the end fail. The end is published when it comes.
                 for completion in stoppers.removeValue(forKey: id) ?? [] { completion(.failure(error)) }
             }
         }
@@ -328,7 +331,7 @@ final class MovieRegistry {
         }
     }
 
-    /// Another recorder goes on where one has died, or found a file already.
+    /// Another recorder continues after one that died, or that found an existing file.
     private func succeed(_ movie: RunningMovie) -> String? {
         guard !hasEnded, starts[movie.id] == nil,
             let next = movie.follower(hexadecimal(randomBytes(8)), at: MonotonicClock.now())
@@ -356,14 +359,14 @@ final class MovieRegistry {
         holders.release(pid: movie.request.owner.pid, startTime: startTime)
     }
 
-    // A movie that a coordinator before this one has begun goes on if it still may, and so does the part of one; another that had not begun
-    // is nobody's, as the answer was lost with that coordinator.
+    // A movie of a coordinator before this one continues if it still may, and so does a part of a movie. A movie that
+    // had not begun is ended: its reply was lost with that coordinator.
     private func adopt(_ recorder: RecorderHandle, _ request: MovieRequest, _ progress: MovieProgress) -> Bool {
         let movie = RunningMovie(request, progress: progress)
         guard !hasEnded, movie.isTold else { return false }
         let hasOwner = watch(movie)
         add(movie)
-        // As any movie whose process ends: told until its file is closed.
+        // Like any movie whose process ends, it is published until its file is closed.
         guard hasOwner else {
             end(movie.id, for: .ownerGone)
             return true
@@ -374,7 +377,7 @@ final class MovieRegistry {
         return true
     }
 
-    /// A process has ended, or has let go of its last connection for too long.
+    /// A process has ended, or has been without a connection for too long.
     func ownerEnded(pid: Int32, startTime: UInt64?, uid: UInt32? = nil) {
         for movie in movies where !movie.note.isDetached && movie.request.owner.pid == pid {
             let owner = movie.request.owner
@@ -382,10 +385,10 @@ final class MovieRegistry {
         }
     }
 
-    /// Permission may be otherwise now.
+    /// Permission may have changed.
     func review() { for movie in movies { review(movie) } }
 
-    /// A session may be otherwise now, or gone.
+    /// A session may have changed, or is gone.
     func sessionChanged(_ id: String) { for movie in movies where movie.request.session == id { review(movie) } }
 
     private func review(_ movie: RunningMovie) {

@@ -9,7 +9,7 @@ final class MovieRequestReader {
     let resolver: DeviceResolver
     let rigs: RigRegistry
     let sessions: SessionRegistry
-    let fleet: WorkerSupervisor
+    let workers: WorkerSupervisor
     let permission: AuthorizationService
     let clients: ClientRegistry
     private let places: MoviePlaces
@@ -18,13 +18,13 @@ final class MovieRequestReader {
     private static let rigLead: Int64 = 1_000_000_000
 
     init(
-        _ resolver: DeviceResolver, _ rigs: RigRegistry, _ sessions: SessionRegistry, _ fleet: WorkerSupervisor,
+        _ resolver: DeviceResolver, _ rigs: RigRegistry, _ sessions: SessionRegistry, _ workers: WorkerSupervisor,
         _ permission: AuthorizationService, _ clients: ClientRegistry, _ places: MoviePlaces
     ) {
         self.resolver = resolver
         self.rigs = rigs
         self.sessions = sessions
-        self.fleet = fleet
+        self.workers = workers
         self.permission = permission
         self.clients = clients
         self.places = places

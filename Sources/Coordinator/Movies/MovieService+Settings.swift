@@ -27,7 +27,7 @@ extension MovieService {
         guard let id = call.string("session") else { return try reader.subject(call) }
         // Also for a session that does not run, and for any caller.
         let session = try sessions.entry(id).session
-        let inputs = session.inputs.compactMap { fleet.workers[$0.device] }
+        let inputs = session.inputs.compactMap { workers[$0.device] }
         let named = call.string("device")
         let camera = inputs.first {
             $0.device.identity.mediaType == .video && (named == nil || $0.device.id == named)
@@ -45,17 +45,17 @@ extension MovieService {
     }
 
     /// Calls the body when each has described its device, or with why one has not.
-    private func whenReady(_ workers: ArraySlice<WorkerHandle>, _ body: @escaping (BusError?) -> Void) {
-        guard let worker = workers.first else { return body(nil) }
+    private func whenReady(_ handles: ArraySlice<WorkerHandle>, _ body: @escaping (BusError?) -> Void) {
+        guard let worker = handles.first else { return body(nil) }
         worker.whenReady(withinMilliseconds: WorkerHandle.patience) { [weak self] in
             guard worker.description != nil else { return body(worker.notReady) }
-            self?.whenReady(workers.dropFirst(), body)
+            self?.whenReady(handles.dropFirst(), body)
         }
     }
 }
 
 extension RecommendedVideo {
-    /// As the camera is; while that isn't known, as it was set, or else as the first row of its table has it.
+    /// From the camera's current format; if unknown, the committed one; if none, the first format of its table.
     init?(_ worker: WorkerHandle) {
         let known = [worker.status["activeFormat"], worker.committed?["activeFormat"]].compactMap(\.self)
         let sizes = known.compactMap { format -> Dimensions? in

@@ -8,7 +8,7 @@ import LinuxIO
 final class MovieService: MethodService {
     let reader: MovieRequestReader
     let sessions: SessionRegistry
-    let fleet: WorkerSupervisor
+    let workers: WorkerSupervisor
     let resolver: DeviceResolver
     private let lifecycle: Lifecycle
     private let movies: MovieRegistry
@@ -18,7 +18,7 @@ final class MovieService: MethodService {
 
     init(
         _ lifecycle: Lifecycle, _ movies: MovieRegistry, _ controls: MovieControls, _ reader: MovieRequestReader,
-        _ sessions: SessionRegistry, _ fleet: WorkerSupervisor, _ resolver: DeviceResolver,
+        _ sessions: SessionRegistry, _ workers: WorkerSupervisor, _ resolver: DeviceResolver,
         _ permission: AuthorizationService, _ cancellations: CancellationTable
     ) {
         self.lifecycle = lifecycle
@@ -26,7 +26,7 @@ final class MovieService: MethodService {
         self.controls = controls
         self.reader = reader
         self.sessions = sessions
-        self.fleet = fleet
+        self.workers = workers
         self.resolver = resolver
         self.permission = permission
         self.cancellations = cancellations

@@ -3,7 +3,8 @@ import BusServer
 import CaptureCore
 import JSON
 
-/// Movies that are about to begin, together or not at all, who waits for that, and why one could not begin.
+/// Movies that are about to begin, together or not at all: the requests that wait for that, and why a movie could not
+/// begin.
 final class MovieStarts {
     final class Start {
         let movies: [String]
@@ -21,14 +22,14 @@ final class MovieStarts {
 
     private let loop: Loop
     private(set) var all: [Start] = []
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
 
     /// How long the first frame may take, milliseconds.
     private static let patience: Int64 = 10_000
 
-    init(_ loop: Loop, _ fleet: WorkerSupervisor) {
+    init(_ loop: Loop, _ workers: WorkerSupervisor) {
         self.loop = loop
-        self.fleet = fleet
+        self.workers = workers
     }
 
     /// The one that a movie belongs to.
@@ -40,7 +41,7 @@ final class MovieStarts {
         return start
     }
 
-    /// Has it be told when its movies have not begun in time.
+    /// Calls the body if its movies have not begun in time.
     func limit(_ start: Start, onLate: @escaping (Start) -> Void) {
         start.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak start] in
             if let start { onLate(start) }
@@ -109,7 +110,7 @@ final class MovieStarts {
 
     /// Why a device gives no pictures or sound.
     private func trouble(_ device: MovieRequest.Device) -> BusError? {
-        guard let worker = fleet.worker(of: device.uniqueID) else { return nil }
+        guard let worker = workers.worker(of: device.uniqueID) else { return nil }
         let isWell = worker.isRunning && worker.isConnected && worker.status["error"]?.isNull ?? true
         return isWell ? nil : worker.notReady
     }

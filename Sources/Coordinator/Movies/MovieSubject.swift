@@ -80,7 +80,7 @@ extension MovieRequestReader {
                 .sessionNotRunning, "The session \(id) is \(session.run.state.rawValue); session.start starts it.",
                 ["session": .string(id)])
         }
-        let media = { (device: String) in self.fleet.workers[device]?.device.identity.mediaType }
+        let media = { (device: String) in self.workers[device]?.device.identity.mediaType }
         let joined = session.connections(of: output.id).filter(\.isEnabled)
         let (named, cameras) = (call.string("device"), joined.filter { media($0.input) == .video })
         guard named != nil || cameras.count < 2 else {
@@ -104,8 +104,8 @@ extension MovieRequestReader {
         subject.isMirrored = connection.videoMirrored.isOn(position: camera.device.identity.position)
     }
 
-    /// Checks permission for the media of a movie, and asks the administrators for those without a decision. Notes media without
-    /// permission where black pictures or silence may replace them.
+    /// Checks permission for the media of a movie, and asks the administrators for those without a decision. Notes
+    /// media without permission where black pictures or silence may replace them.
     ///
     /// - Throws: `unauthorized` {status, needed}.
     func checkMayRecord(_ caller: Caller, _ subject: inout MovieSubject) throws(BusError) {

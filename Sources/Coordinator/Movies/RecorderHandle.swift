@@ -6,7 +6,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// A movie's recorder as the coordinator sees it: a process that is watched, what it says, and what it is told.
+/// The coordinator's side of a recorder: its process, its reports and its orders.
 ///
 /// It is started once. What is to follow when it has died, ``MovieRegistry`` decides.
 final class RecorderHandle {
@@ -16,14 +16,14 @@ final class RecorderHandle {
         let timer: Loop.Token
     }
 
-    /// Told the answer, with the file that goes with it.
+    /// Gets the reply, with the file that goes with it.
     typealias Completion = (Result<JSONValue, BusError>, _ file: Message?) -> Void
 
     let movie: String
     private let loop: Loop
     private let logger: Logger
     private let send: (_ connection: [UInt8], _ order: RecorderOrder) -> Bool
-    /// Told when the process has ended.
+    /// Called when the process has ended.
     private let onEnd: (RecorderHandle) -> Void
 
     /// Our child; nil: one that a coordinator before this one started.
@@ -41,7 +41,8 @@ final class RecorderHandle {
     /// Given before it has said hello, and ends that could not be sent.
     private var early: [(action: RecorderOrder.Action, completion: Completion)] = []
 
-    /// One that has said nothing for so long hangs, milliseconds: what may take its time, the disk, it leaves to a thread of its own.
+    /// One that has said nothing for so long hangs, milliseconds: what may take its time, the disk, it leaves to a
+    /// thread of its own.
     private static let silenceLimit: Int64 = 10_000
     /// One that has just been started has to be loaded first.
     private static let startLimit: Int64 = 30_000
@@ -71,7 +72,7 @@ final class RecorderHandle {
 
     var pid: Int32? { process?.pid }
     var isGone: Bool { process == nil }
-    /// Somebody waits for an answer of it.
+    /// An order waits for its reply.
     var isAsked: Bool { !orders.isEmpty }
 
     // MARK: The process
@@ -100,7 +101,7 @@ final class RecorderHandle {
         onEnd(self)
     }
 
-    /// Nothing comes from it any more, not even what it said last.
+    /// No report comes from it any more.
     func close() {
         connection = nil
         failOrders()
@@ -117,7 +118,7 @@ final class RecorderHandle {
         BusError(.workerCrashed, "The recorder of the movie \(movie) has ended.", ["movie": .string(movie)])
     }
 
-    /// Tells it to finish, and to end.
+    /// Orders it to finish, and to end.
     func terminate() { process?.send(15) }
 
     private func kill() { process?.send(9) }
@@ -203,7 +204,8 @@ final class RecorderHandle {
 
     /// Gives an order, as soon as it has said hello; the completion is called once.
     ///
-    /// An end is no matter of how many orders wait already, and is sent again until it has come, as nobody else would give it again.
+    /// An end is no matter of how many orders wait already, and is sent again until it has come, as nobody else would
+    /// give it again.
     func order(
         _ action: RecorderOrder.Action, completion: @escaping (Result<JSONValue, BusError>) -> Void = { _ in }
     ) {

@@ -6,8 +6,8 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// The recorders, a process for each movie: started, taken over from a coordinator before this one, watched; and the conversation over
-/// `internal/recorders.sock`.
+/// Runs the recorders, one process for each movie: starts them, takes over those of a coordinator before this one,
+/// watches them, and talks to them over `internal/recorders.sock`.
 final class RecorderSupervisor {
     private let loop: Loop
     private let server: ServerSocket
@@ -19,11 +19,11 @@ final class RecorderSupervisor {
     private var whenAllHaveEnded: (() -> Void)?
     private var lastCall: Loop.Token?
 
-    /// Who hears of a recorder that makes no movie of its own.
+    /// Gets the reports of a recorder for live photos.
     struct Listener {
-        /// Told what it says of itself.
+        /// Gets its progress.
         var onProgress: (MovieProgress) -> Void
-        /// Told when its process has ended, and nothing more comes of it.
+        /// Called when its process has ended, after its last report.
         var onEnd: () -> Void
     }
 
@@ -33,14 +33,14 @@ final class RecorderSupervisor {
 
     /// Of those that are started from now on.
     var logLevel: String
-    /// A recorder says hello that nobody here has started: whether it may go on.
+    /// Decides whether a recorder of a coordinator before this one may continue.
     var onAdopted: ((RecorderHandle, MovieRequest, MovieProgress) -> Bool)?
-    /// Told what a recorder says of its movie.
+    /// Gets the progress of a movie.
     var onProgress: ((_ movie: String, MovieProgress) -> Void)?
     var onEvent: ((_ movie: String, MovieEvent) -> Void)?
-    /// Whether a recorder has told how its movie ended.
+    /// Whether the end of a movie was reported.
     var isFinished: ((_ movie: String) -> Bool)?
-    /// Told when a recorder's process has ended, and nothing more comes of it.
+    /// Called when a recorder's process has ended, after its last report.
     var onEnd: ((_ movie: String) -> Void)?
 
     init(
@@ -59,17 +59,17 @@ final class RecorderSupervisor {
     /// The recorder of that movie, as long as its process lives.
     subscript(movie: String) -> RecorderHandle? { recorders[movie] }
 
-    /// The one whose process has that number.
+    /// The recorder with that pid.
     func recorder(of pid: Int32) -> RecorderHandle? { recorders.values.first { $0.pid == pid } }
 
-    /// Whether somebody else than movies' makers hears of it.
+    /// Whether it is a recorder of live photos, which has a listener of its own.
     func isListenedTo(_ movie: String) -> Bool { listeners[movie] != nil }
 
     // MARK: The processes
 
     /// Starts the recorder of a movie.
     ///
-    /// - Parameter listener: who hears of it alone; nil: who hears of all movies.
+    /// - Parameter listener: gets its reports; nil: the common callbacks get them.
     func start(_ request: MovieRequest, listener: Listener? = nil) throws(SystemError) {
         var environment: [String: String]?
         var told = request
@@ -126,7 +126,8 @@ final class RecorderSupervisor {
         tellIfAllHaveEnded()
     }
 
-    /// Has all finish and end; the body is called when the last one has, or when that takes too long: then they go on by themselves.
+    /// Has all finish and end; the body is called when the last one has, or when that takes too long: then they go on
+    /// by themselves.
     func finishAll(by deadline: Int64, then body: @escaping () -> Void) {
         whenAllHaveEnded = body
         for recorder in recorders.values { recorder.terminate() }
@@ -147,7 +148,7 @@ final class RecorderSupervisor {
         body()
     }
 
-    // MARK: What they say
+    // MARK: Reports
 
     private func readReports() {
         for _ in 0..<64 {
@@ -198,7 +199,7 @@ final class RecorderSupervisor {
             recorders[movie] = nil
             return
         }
-        // What it holds for live photos is nobody's.
+        // What it holds for live photos is of no use.
         guard request.live == nil else { return recorder.order(.cancel) }
         logger.notice("a movie is taken over", metadata: ["movie": "\(movie)", LogKeys.workerPID: "\(pid)"])
         if onAdopted?(recorder, request, progress) != true { recorder.order(.cancel) }

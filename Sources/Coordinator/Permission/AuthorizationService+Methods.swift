@@ -14,7 +14,7 @@ extension AuthorizationService: MethodService {
         ]
     }
 
-    /// What the caller may do, by medium.
+    /// The caller's permission, by medium.
     func authorizations(of caller: Caller, _ media: [AuthorizationMedia] = AuthorizationMedia.allCases) -> JSONValue {
         .object(
             Dictionary(

@@ -5,15 +5,17 @@ import JSON
 import LinuxIO
 import Logging
 
-/// The permission of users: roles, questions to the administrators, and their decisions, which are kept, published and enforced.
+/// The permission of users: roles, questions to the administrators, and their decisions, which are kept, published and
+/// enforced.
 ///
-/// ``AuthorizationBook`` has the rules. This class adds the disk, the requests that wait for a decision, and the events.
+/// ``AuthorizationBook`` has the rules. This class adds the disk, the requests that wait for a decision, and the
+/// events.
 final class AuthorizationService: ProblemReporter {
     private struct Waiter {
         let uid: UInt32
         let gid: UInt32
         let media: AuthorizationMedia
-        /// Whose request it is; a process that can't be watched has no start time.
+        /// The process of the request; without a start time it can't be watched.
         let pid: Int32
         let startTime: UInt64?
         let completion: (Result<AuthorizationStatus, BusError>) -> Void
@@ -22,7 +24,7 @@ final class AuthorizationService: ProblemReporter {
 
     private let loop: Loop
     private let events: EventSocket
-    private let keeper: AuthorizationStore
+    private let store: AuthorizationStore
     private let holders: HolderWatcher
     let clients: ClientRegistry
     let cancellations: CancellationTable
@@ -39,7 +41,7 @@ final class AuthorizationService: ProblemReporter {
     private static let maximumWaiters = 1024
 
     init(
-        _ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ keeper: AuthorizationStore,
+        _ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ store: AuthorizationStore,
         unknown: [String], _ holders: HolderWatcher, _ clients: ClientRegistry, _ cancellations: CancellationTable,
         logger: Logger
     ) {
@@ -49,7 +51,7 @@ final class AuthorizationService: ProblemReporter {
         self.loop = loop
         self.events = events
         self.book = book
-        self.keeper = keeper
+        self.store = store
         self.holders = holders
         self.logger = logger
         holders.whenEnded { [weak self] pid, startTime in self?.waiterEnded(pid: pid, startTime: startTime) }
@@ -60,11 +62,11 @@ final class AuthorizationService: ProblemReporter {
     func observe(_ body: @escaping () -> Void) { observers.append(body) }
 
     /// What a person should know about permission.
-    var problems: [Problem] { keeper.problems + unknownUsers }
+    var problems: [Problem] { store.problems + unknownUsers }
 
     // MARK: Roles and status
 
-    /// Whether the caller may see or hear what is of that medium, or put it into the library.
+    /// Whether the caller may see or hear that medium, or put it into the library.
     func authorization(of caller: Caller, _ media: AuthorizationMedia) -> AuthorizationStatus {
         book.status(uid: caller.peer.uid, groups: [caller.peer.gid], media: media)
     }
@@ -75,13 +77,13 @@ final class AuthorizationService: ProblemReporter {
 
     func isAdmin(_ caller: Caller) -> Bool { role(of: caller) == .admin }
 
-    /// Whether the caller may ask for those on other machines.
+    /// Whether the caller may send requests for remote users.
     func isGateway(_ caller: Caller) -> Bool { caller.peer.uid == book.policy.gateway || isAdmin(caller) }
 
-    /// Those on other machines of whom is known who they are.
+    /// The most remote users whose roles are known.
     private static let maximumRemotes = 4096
 
-    /// A gateway says who somebody on another machine is; who is less than before loses at once what it may not have any more.
+    /// Sets the role of a remote user, as a gateway reports it. A lower role ends at once what it does not allow.
     ///
     /// - Returns: false: there are too many.
     func setRemote(uid: UInt32, _ role: AuthorizationRole) -> Bool {
@@ -92,24 +94,24 @@ final class AuthorizationService: ProblemReporter {
             guard book.policy.remotes.count < Self.maximumRemotes else { return false }
         }
         book.policy.remotes[uid] = role
-        // Who was not heard of kept what it had; with this role there may be something that it may not.
+        // An unknown user kept what it had. This role may not allow all of that.
         if before != nil || min(role, book.policy.remoteLimit) < .control { changedNow() }
         return true
     }
 
-    /// Whether that user may change what is of that medium, and keep what does.
+    /// Whether the user may change devices of that medium, and keep what changes them.
     func mayChange(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> Bool {
         book.isUnheard(uid: uid) || book.mayChange(uid: uid, groups: [gid], media: media)
     }
 
-    /// Whether what that user has of that medium goes on.
+    /// Whether the user keeps what it has of that medium.
     func mayKeep(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> Bool {
         book.isUnheard(uid: uid) || book.status(uid: uid, groups: [gid], media: media) == .authorized
     }
 
-    /// Lets the caller change what is of these media.
+    /// Lets the caller change devices of these media.
     ///
-    /// - Throws: `unauthorized` {status, needed}, with what is to be done.
+    /// - Throws: `unauthorized` {status, needed}, with advice.
     func authorize(_ caller: Caller, _ needed: Set<AuthorizationMedia>) throws(BusError) {
         let (uid, gid) = (caller.peer.uid, caller.peer.gid)
         for media in AuthorizationMedia.allCases where needed.contains(media) && !mayChange(uid: uid, gid: gid, media) {
@@ -117,12 +119,12 @@ final class AuthorizationService: ProblemReporter {
         }
     }
 
-    /// Why the caller may not have, or change, what is of that medium.
+    /// Why the caller may not have, or change, that medium.
     func refusal(_ caller: Caller, _ media: AuthorizationMedia) -> BusError {
         refusal(uid: caller.peer.uid, gid: caller.peer.gid, media)
     }
 
-    /// Why that user may not have, or change, what is of that medium.
+    /// Why the user may not have, or change, that medium.
     func refusal(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> BusError {
         let status = book.status(uid: uid, groups: [gid], media: media)
         if RemoteUser.uids.contains(uid) {
@@ -160,11 +162,11 @@ final class AuthorizationService: ProblemReporter {
 
     // MARK: Questions
 
-    /// Asks the administrators for the caller, who says what for; the completion is called once, perhaps at once.
+    /// Asks the administrators for the caller. The completion is called once, perhaps at once.
     ///
     /// - Parameters:
     ///   - startTime: of the caller's process; nil: it can't be watched.
-    ///   - wait: how long to wait for the answer, nanoseconds; then, or with 0, the status is told as it is.
+    ///   - wait: how long to wait for the decision, nanoseconds; then, or with 0, the present status is returned.
     /// - Returns: the ticket to ``cancel(_:)`` with; nil when nothing waits.
     func ask(
         _ caller: Caller, startTime: UInt64?, _ media: AuthorizationMedia, reason: String, program: String, wait: Int64,
@@ -221,7 +223,7 @@ final class AuthorizationService: ProblemReporter {
         waiter.completion(result)
     }
 
-    /// The process has ended, or has let go of its last connection for too long: nobody is there to be answered. What was asked stays.
+    /// The process has ended, or has been without a connection for too long: its requests fail. Its questions stay.
     func waiterEnded(pid: Int32, startTime: UInt64) {
         for (ticket, waiter) in waiters where waiter.pid == pid && waiter.startTime == startTime {
             end(ticket, .failure(Self.nobodyThere))
@@ -230,7 +232,7 @@ final class AuthorizationService: ProblemReporter {
 
     private static let nobodyThere = BusError(.cancelled, "The process that asked has ended.")
 
-    /// Gives up a request that waits, and with the last one of its user what it asked for.
+    /// Gives up a request that waits, and with the last request of its user also the question.
     func cancel(_ ticket: UInt64) {
         guard let waiter = waiters[ticket] else { return }
         let isLast = !waiters.contains {
@@ -242,7 +244,7 @@ final class AuthorizationService: ProblemReporter {
         end(ticket, .failure(BusError(.cancelled, "The request for permission was given up.")))
     }
 
-    /// Somebody tried to get what is of that medium without having asked: the bus asks, once.
+    /// A user tried to use a medium without having asked: the bus asks the administrators, once.
     func tried(uid: UInt32, gid: UInt32, pid: Int32, _ media: AuthorizationMedia, program: String) {
         let question = AuthorizationBook.Question(reason: nil, since: DeviceStore.now, pid: pid, program: program)
         if book.askByItself(uid: uid, groups: [gid], media: media, question) { tellAsked(uid, media, question) }
@@ -255,16 +257,16 @@ final class AuthorizationService: ProblemReporter {
 
     private func tellAsked(_ uid: UInt32, _ media: AuthorizationMedia, _ question: AuthorizationBook.Question) {
         logger.notice(
-            "permission is asked for: 'camerabus allow \(uid) \(media.rawValue)' gives it",
+            "a user asks for permission: 'camerabus allow \(uid) \(media.rawValue)' gives it",
             metadata: [LogKeys.peerUID: "\(uid)", LogKeys.peerPID: "\(question.pid)", "media": "\(media.rawValue)"])
         tell(uid, "requested", media)
     }
 
     // MARK: Decisions
 
-    /// An administrator allows or refuses a user something.
+    /// An administrator allows or refuses media to a user.
     ///
-    /// - Parameter completion: false: it holds, but could not be kept.
+    /// - Parameter completion: false: the decision holds, but could not be written.
     func decide(
         uid: UInt32, _ media: [AuthorizationMedia], isGranted: Bool, isOnce: Bool, by admin: Caller,
         completion: @escaping (Result<Bool, BusError>) -> Void
@@ -281,12 +283,12 @@ final class AuthorizationService: ProblemReporter {
         log(isGranted ? "allowed" : "refused", uid, media, admin)
         for media in media { tell(uid, isGranted ? "granted" : "denied", media, ["once": .bool(isOnce)]) }
         changedNow()
-        keeper.save(book) { completion(.success($0)) }
+        store.save(book) { completion(.success($0)) }
     }
 
-    /// Forgets what was decided and asked.
+    /// Forgets decisions and questions.
     ///
-    /// - Parameter completion: the media that anything was forgotten of; false: it could not be kept.
+    /// - Parameter completion: the media with something to forget; false: it could not be written.
     func reset(
         uid: UInt32, _ media: [AuthorizationMedia], by admin: Caller,
         completion: @escaping ([AuthorizationMedia], Bool) -> Void
@@ -296,17 +298,17 @@ final class AuthorizationService: ProblemReporter {
         log("reset", uid, changed, admin)
         for media in changed { tell(uid, "reset", media) }
         changedNow()
-        keeper.save(book) { completion(changed, $0) }
+        store.save(book) { completion(changed, $0) }
     }
 
-    /// The user has left the bus: what was decided for once is over.
+    /// The user has left the bus: decisions for once end.
     func left(uid: UInt32) {
         let media = book.endOnce(uid: uid)
         guard !media.isEmpty else { return }
-        logger.notice("what was decided for once is over", metadata: [LogKeys.peerUID: "\(uid)"])
+        logger.notice("a decision for once has ended", metadata: [LogKeys.peerUID: "\(uid)"])
         for media in media { tell(uid, "ended", media) }
         changedNow()
-        keeper.save(book) { _ in }
+        store.save(book) { _ in }
     }
 
     /// The configuration was read again.
@@ -315,14 +317,14 @@ final class AuthorizationService: ProblemReporter {
     func setPolicy(_ read: AuthorizationPolicy, unknown: [String]) {
         unknownUsers = unknown.map { .userUnknown($0) }
         var policy = read
-        // Those are not the configuration's.
+        // The remote users do not come from the configuration.
         policy.remotes = book.policy.remotes
         guard policy != book.policy else { return }
         book.policy = policy
         changedNow()
     }
 
-    /// The bus ends in order: so does what was decided for once, and nobody is waited for.
+    /// The bus ends: so do decisions for once, and requests that wait fail.
     func shutDown() {
         for ticket in waiters.keys {
             end(ticket, .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
@@ -330,10 +332,10 @@ final class AuthorizationService: ProblemReporter {
         let users = book.onceUsers
         guard !users.isEmpty else { return }
         for uid in users { book.endOnce(uid: uid) }
-        keeper.save(book) { _ in }
+        store.save(book) { _ in }
     }
 
-    // First those who enforce it, then those who wait.
+    // First enforcement, then the requests that wait.
     private func changedNow() {
         for observer in observers { observer() }
         for (ticket, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
@@ -362,7 +364,7 @@ final class AuthorizationService: ProblemReporter {
             let who =
                 uid == 0 ? "root is an administrator" : "the configuration gives uid \(uid) the role '\(role.rawValue)'"
             return .invalidParams(
-                "uid", "\(who), which goes before what administrators decide; change [permission] there")
+                "uid", "\(who), which overrides decisions of administrators; change [permission] there")
         case .tooMany(let maximum):
             return BusError(
                 .limitExceeded, "Permission is asked for, or decided about, too many users; reset some of them.",
@@ -370,7 +372,7 @@ final class AuthorizationService: ProblemReporter {
         }
     }
 
-    // MARK: What is published
+    // MARK: Events and state
 
     private func tell(_ uid: UInt32, _ event: String, _ media: AuthorizationMedia, _ members: [String: JSONValue] = [:])
     {
@@ -381,7 +383,7 @@ final class AuthorizationService: ProblemReporter {
 
     private func publish(_ uid: UInt32) { events.set("state/authorization/\(uid)", value(uid)) }
 
-    // What somebody has asked for, and with which words, is for administrators.
+    // The reasons of questions are for administrators.
     private func value(_ uid: UInt32) -> JSONValue? {
         let (decisions, questions) = (book.decisions[uid] ?? [:], book.questions[uid] ?? [:])
         guard !decisions.isEmpty || !questions.isEmpty else { return nil }

@@ -3,11 +3,12 @@ import CaptureCore
 import LinuxIO
 import Logging
 
-/// Keeps what is decided about users in `permissions.json`, beside the device book: on the disk before the reply.
+/// Keeps decisions about users in `permissions.json` in the state directory. A decision is on the disk before the
+/// reply.
 final class AuthorizationStore {
     /// What is wrong with it.
     private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
-    /// They are others now.
+    /// Called when they have changed.
     var onProblems: (() -> Void)?
     private let file: KeptFile?
     private let bootID: String
@@ -16,7 +17,7 @@ final class AuthorizationStore {
     private static let name = "permissions.json"
     private static let maximumBytes = 4 << 20
 
-    /// Reads the decisions into the book. A damaged file is moved aside, and nobody is allowed anything by it.
+    /// Reads the decisions into the book. A damaged file is moved aside, and grants nothing.
     ///
     /// - Parameters:
     ///   - directory: ours alone; nil: nothing can be kept.
@@ -37,7 +38,7 @@ final class AuthorizationStore {
         }
         if case .damaged(let aside, let why) = found {
             logger.error(
-                "what is decided about users can't be read and was moved aside: nobody is allowed anything by it",
+                "decisions about users can't be read and were moved aside: they grant nothing",
                 metadata: ["moved_to": "\(aside)", "error": "\(why)"])
             problems = [.permissionsLost(aside, why)]
         }
@@ -56,7 +57,7 @@ final class AuthorizationStore {
     private func written(_ error: SystemError?) {
         let others = problems.filter { $0.reason != .permissionsNotKept }
         if let error, others.count == problems.count {
-            logger.error("what is decided about users can't be written", metadata: ["error": "\(error)"])
+            logger.error("decisions about users can't be written", metadata: ["error": "\(error)"])
         }
         problems = others + (error.map { [.permissionsNotKept("\($0).")] } ?? [])
     }

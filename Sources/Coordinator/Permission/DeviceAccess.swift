@@ -4,16 +4,16 @@ import JSON
 
 /// Which users may change which devices.
 final class DeviceAccess {
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let permission: AuthorizationService
 
-    init(_ fleet: WorkerSupervisor, _ permission: AuthorizationService) {
-        self.fleet = fleet
+    init(_ workers: WorkerSupervisor, _ permission: AuthorizationService) {
+        self.workers = workers
         self.permission = permission
     }
 
-    /// Refuses a method that changes something to a caller without permission for the media of the devices in the params. Params without
-    /// a device, or with a rig, a session or a profile, concern cameras.
+    /// Refuses a method that changes something to a caller without permission for the media of the devices in the
+    /// params. Params without a device, or with a rig, a session or a profile, concern cameras.
     ///
     /// - Throws: `unauthorized` {status, needed}.
     func check(_ method: Method, _ caller: Caller, _ params: JSONValue) throws(BusError) {
@@ -21,14 +21,14 @@ final class DeviceAccess {
         var devices = params["device"]?.string.map { [$0] } ?? []
         devices += params["devices"]?.string.map { [$0] } ?? params["devices"]?.array?.compactMap(\.string) ?? []
         devices += params["changes"]?.array?.compactMap { $0["device"]?.string } ?? []
-        let media = devices.map { fleet.workers[$0]?.device.identity.authorizationMedia ?? .video }
+        let media = devices.map { workers[$0]?.device.identity.authorizationMedia ?? .video }
         try permission.authorize(caller, media.isEmpty ? [.video] : Set(media))
     }
 
     /// Whether the holder may not change one of these devices (any more).
     func isUnauthorized(_ holder: LockHolder, _ devices: [String]) -> Bool {
         devices.contains { device in
-            guard let identity = fleet.workers[device]?.device.identity else { return false }
+            guard let identity = workers[device]?.device.identity else { return false }
             return !permission.mayChange(uid: holder.uid, gid: holder.gid, identity.authorizationMedia)
         }
     }

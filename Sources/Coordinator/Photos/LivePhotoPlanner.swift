@@ -10,18 +10,18 @@ final class LivePhotoPlanner {
     private let loop: Loop
     private let lifecycle: Lifecycle
     private let sessions: SessionRegistry
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let resolver: DeviceResolver
     private let permission: AuthorizationService
 
     init(
-        _ loop: Loop, _ lifecycle: Lifecycle, _ sessions: SessionRegistry, _ fleet: WorkerSupervisor,
+        _ loop: Loop, _ lifecycle: Lifecycle, _ sessions: SessionRegistry, _ workers: WorkerSupervisor,
         _ resolver: DeviceResolver, _ permission: AuthorizationService
     ) {
         self.loop = loop
         self.lifecycle = lifecycle
         self.sessions = sessions
-        self.fleet = fleet
+        self.workers = workers
         self.resolver = resolver
         self.permission = permission
     }
@@ -30,8 +30,8 @@ final class LivePhotoPlanner {
     func obstacle(_ session: CaptureSession) -> String? {
         if let obstacle = session.livePhotoObstacle(resolver.surroundings.device) { return obstacle }
         // While the session runs, the format in use counts.
-        guard session.run.state == .running, let camera = fleet.photoConnections(of: session).first?.input,
-            let format = fleet.workers[camera]?.status["activeFormat"]?["pixelFormat"]?.string.flatMap({
+        guard session.run.state == .running, let camera = workers.photoConnections(of: session).first?.input,
+            let format = workers[camera]?.status["activeFormat"]?["pixelFormat"]?.string.flatMap({
                 PixelFormat($0)
             }),
             format.photoCodecs.isEmpty
@@ -54,10 +54,10 @@ final class LivePhotoPlanner {
         func may(_ media: AuthorizationMedia) -> Bool {
             permission.mayKeep(uid: session.owner.uid, gid: session.owner.gid, media)
         }
-        guard session.run.state == .running, let connection = fleet.photoConnections(of: session).first, may(.video),
-            let camera = fleet.workers[connection.input]
+        guard session.run.state == .running, let connection = workers.photoConnections(of: session).first, may(.video),
+            let camera = workers[connection.input]
         else { return nil }
-        let microphone = session.inputs.first { $0.mediaType == .audio }.flatMap { fleet.workers[$0.device] }
+        let microphone = session.inputs.first { $0.mediaType == .audio }.flatMap { workers[$0.device] }
         let position = camera.device.identity.position
         // The format for the moment of another photo does not count.
         let isBorrowed = photos?.isBorrowed(uniqueID: camera.device.identity.uniqueID) == true

@@ -15,8 +15,8 @@ protocol LivePhotoObserver: AnyObject {
 
 /// Runs one recorder for each session that takes live photos, and has their movies made.
 ///
-/// The recorder holds frames while the session runs. ``LivePhotoPlanner`` decides what is held, the recorder what belongs into a movie.
-/// No recorder outlives the coordinator that started it.
+/// The recorder holds frames while the session runs. ``LivePhotoPlanner`` decides what is held, the recorder what
+/// belongs into a movie. No recorder outlives the coordinator that started it.
 final class LivePhotoSupervisor {
     /// What is to be held for a session.
     struct Wish: Equatable {
@@ -30,7 +30,7 @@ final class LivePhotoSupervisor {
         var isSuspended: Bool
         var owner: LockHolder
 
-        /// What a recorder is started for; the rest it is told, or needn't know.
+        /// What needs a new recorder when it changes; the recorder gets the rest by orders, or does not need it.
         fileprivate var lasting: Wish {
             var lasting = self
             (lasting.camera.frameRate, lasting.isSuspended) = (nil, false)
@@ -52,10 +52,10 @@ final class LivePhotoSupervisor {
         /// Of its recorder; nil: it has none now.
         var movie: String?
         var started: Instant = 0
-        /// The one before ended by itself, and not because another is wanted.
+        /// The recorder before ended by itself, and was not replaced.
         var hasDied = false
         var progress: MovieProgress?
-        /// Milliseconds of the past that were told last.
+        /// Milliseconds of the past that were published last.
         var told = 0
         var policy = RestartPolicy()
         var retry: Loop.Token?
@@ -274,8 +274,8 @@ final class LivePhotoSupervisor {
         line.waiting.append((timer, body))
     }
 
-    /// Has a movie made of what a session's recorder holds, and of what is to come; the completion is called once, with the file's bytes where they
-    /// are wanted. Until ``finish(_:)`` or ``drop(_:)`` the file stays.
+    /// Has a movie made of what a session's recorder holds, and of what is to come; the completion is called once, with
+    /// the file's bytes where they are wanted. Until ``finish(_:)`` or ``drop(_:)`` the file stays.
     func record(
         _ photo: LivePhotoOrder, of session: String,
         then completion: @escaping (Result<LivePhotoAnswer, BusError>, Message?) -> Void
@@ -315,7 +315,7 @@ final class LivePhotoSupervisor {
         remove(job.identifier)
     }
 
-    /// No movie is wanted for a photo any more.
+    /// A photo needs no movie any more.
     func drop(_ id: String) {
         guard let job = jobs.removeValue(forKey: id) else { return }
         if !job.isMade { recorders[job.movie]?.order(.dropLive(id)) }
@@ -339,8 +339,8 @@ final class LivePhotoSupervisor {
         error.reason == .workerCrashed ? .livePhotoMovie("its recorder has ended") : error
     }
 
-    /// Somebody has set the session otherwise.
+    /// A client has changed the session.
     static let reconfigured = BusError(
-        .interrupted, "The session was set otherwise before the live photo was taken; take it again.",
+        .interrupted, "The session was changed before the live photo was taken; take it again.",
         ["interruption": "reconfiguration"])
 }

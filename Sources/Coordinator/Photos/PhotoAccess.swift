@@ -9,18 +9,18 @@ final class PhotoAccess {
     private let permission: AuthorizationService
     private let clients: ClientRegistry
     private let sessions: SessionRegistry
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let movies: MovieRegistry
     private let places: MoviePlaces
 
     init(
         _ permission: AuthorizationService, _ clients: ClientRegistry, _ sessions: SessionRegistry,
-        _ fleet: WorkerSupervisor, _ movies: MovieRegistry, _ places: MoviePlaces
+        _ workers: WorkerSupervisor, _ movies: MovieRegistry, _ places: MoviePlaces
     ) {
         self.permission = permission
         self.clients = clients
         self.sessions = sessions
-        self.fleet = fleet
+        self.workers = workers
         self.movies = movies
         self.places = places
     }
@@ -65,7 +65,7 @@ final class PhotoAccess {
                     .sessionNotRunning, "The session \(id) is \(state); session.start starts it.",
                     ["session": .string(id)])
             }
-            let cameras = fleet.photoConnections(of: session).map(\.input)
+            let cameras = workers.photoConnections(of: session).map(\.input)
             guard request.devices.allSatisfy(cameras.contains) else {
                 return BusError(.cancelled, "The session has another camera now; ask again.", ["session": .string(id)])
             }

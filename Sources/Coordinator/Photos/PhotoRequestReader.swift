@@ -9,7 +9,7 @@ final class PhotoRequestReader {
     private let resolver: DeviceResolver
     private let rigs: RigRegistry
     private let sessions: SessionRegistry
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let locks: LockService
     private let permission: AuthorizationService
     private let clients: ClientRegistry
@@ -21,14 +21,14 @@ final class PhotoRequestReader {
     private static let maximumDuration: Int64 = 60_000_000_000
 
     init(
-        _ resolver: DeviceResolver, _ rigs: RigRegistry, _ sessions: SessionRegistry, _ fleet: WorkerSupervisor,
+        _ resolver: DeviceResolver, _ rigs: RigRegistry, _ sessions: SessionRegistry, _ workers: WorkerSupervisor,
         _ locks: LockService, _ permission: AuthorizationService, _ clients: ClientRegistry, _ access: PhotoAccess,
         _ places: MoviePlaces
     ) {
         self.resolver = resolver
         self.rigs = rigs
         self.sessions = sessions
-        self.fleet = fleet
+        self.workers = workers
         self.locks = locks
         self.permission = permission
         self.clients = clients
@@ -116,7 +116,7 @@ final class PhotoRequestReader {
                 "session", "it has no photo output: session.configure {addOutput: \"photo\"} adds one")
         }
         let named = call.string("device")
-        let connections = fleet.photoConnections(of: session).filter { named == nil || $0.input == named }
+        let connections = workers.photoConnections(of: session).filter { named == nil || $0.input == named }
         guard !connections.isEmpty else {
             throw .invalidParams(named == nil ? "session" : "device", "its photo output has no such camera")
         }
@@ -134,7 +134,8 @@ final class PhotoRequestReader {
         }
     }
 
-    /// Where the photos go. A caller without permission for the library gets photos for both library and reply in the reply alone.
+    /// Where the photos go. A caller without permission for the library gets photos for both library and reply in the
+    /// reply alone.
     private func addDelivery(_ call: Call, to request: inout PhotoRequest) throws(BusError) {
         let named = call.params["deliver"] == nil ? nil : call.strings("deliver")
         request.isStored = named?.contains("library") ?? (places.current.library != nil)
@@ -168,7 +169,7 @@ extension WorkerSupervisor {
     func photoConnections(of session: CaptureSession) -> [SessionConnection] {
         guard let output = session.outputs.first(where: { $0.kind == .photo }) else { return [] }
         return session.connections(of: output.id).filter {
-            $0.isEnabled && workers[$0.input]?.device.identity.mediaType == .video
+            $0.isEnabled && self[$0.input]?.device.identity.mediaType == .video
         }
     }
 }

@@ -3,7 +3,7 @@ import CaptureCore
 import JSON
 import ZeroMQ
 
-/// The movies of live photos: made around the moment that the camera's worker tells, and stored with their pictures.
+/// The movies of live photos: made around the moment that the camera's worker reports, and stored with their pictures.
 extension PhotoService {
     private static let movieKey = "movie"
 

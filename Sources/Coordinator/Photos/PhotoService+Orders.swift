@@ -9,7 +9,7 @@ import ZeroMQ
 extension PhotoService {
     /// How long a request waits for a worker that is just starting, milliseconds.
     private static let patience: Int64 = 5000
-    /// How long it waits for what somebody does under a lock for one call, nanoseconds.
+    /// How long it waits for another client's lock for one call, nanoseconds.
     private static let lockPatience: Int64 = 10_000_000_000
     /// How long before the moment at which several cameras are to begin, nanoseconds: so that each knows of it by then.
     private static let lead: Int64 = 100_000_000
@@ -77,7 +77,7 @@ extension PhotoService {
         let (day, time) = LocalTime.today()
         for camera in run.request.cameras {
             let uniqueID = camera.device.uniqueID
-            guard let worker = fleet.worker(of: uniqueID) else {
+            guard let worker = workers.worker(of: uniqueID) else {
                 perform(queue.prepared(run.request.id, camera.device.id, .failure(Self.gone(camera.device.id))))
                 continue
             }
@@ -91,7 +91,7 @@ extension PhotoService {
         let id = run.request.id
         // It may have been given up while its worker came up.
         guard let camera = run.request.camera(uniqueID), queue.isPreparing(id, camera.device.id) else { return }
-        if let worker = fleet.worker(of: uniqueID), !worker.isRunning || !worker.device.isPlugged {
+        if let worker = workers.worker(of: uniqueID), !worker.isRunning || !worker.device.isPlugged {
             return perform(queue.prepared(id, camera.device.id, .failure(worker.notReady)))
         }
         var settings = run.request.settings
@@ -117,7 +117,8 @@ extension PhotoService {
         }
     }
 
-    /// Whether no reply can hold the files, as is known before the first picture is taken. What goes into the library as well is taken.
+    /// Whether no reply can hold the files, as is known before the first picture is taken. What goes into the library
+    /// as well is taken.
     private func isTooLarge(_ resolution: PhotoResolution, _ run: Run) -> Bool {
         guard run.request.isAttached, !run.request.isStored else { return false }
         run.leastBytes += resolution.leastBytes ?? 0
@@ -144,8 +145,8 @@ extension PhotoService {
         }
     }
 
-    /// When all of them can begin, as each may just have begun with a frame: on the first one's beat, so that no other has its nearest frame
-    /// further from that one's than half its period.
+    /// When all of them can begin, as each may just have begun with a frame: on the first one's beat, so that no other
+    /// has its nearest frame further from that one's than half its period.
     private func moment(_ run: Run, _ devices: [String]) -> Instant {
         let period = period(devices)
         let earliest = MonotonicClock.now() + max(Self.lead, 2 * period)
@@ -154,17 +155,17 @@ extension PhotoService {
 
     /// The longest of their frames' times, nanoseconds.
     private func period(_ devices: [String]) -> Int64 {
-        let rates = devices.compactMap { fleet.workers[$0]?.status["frameRate"]?.double }.filter { $0 > 0 }
+        let rates = devices.compactMap { workers[$0]?.status["frameRate"]?.double }.filter { $0 > 0 }
         return Int64(1e9 / max(rates.min() ?? 30, 0.1))
     }
 
-    /// - Parameter completion: told also what the device is called by then.
+    /// - Parameter completion: also gets the device's id by then.
     func order(
         _ action: WorkerOrder.Action, _ device: String, _ run: Run, _ limit: Int64 = WorkerOrder.longest,
         _ completion: @escaping (_ device: String, Result<JSONValue, BusError>) -> Void
     ) {
         guard let uniqueID = run.request.cameras.first(where: { $0.device.id == device })?.device.uniqueID,
-            let worker = fleet.worker(of: uniqueID)
+            let worker = workers.worker(of: uniqueID)
         else { return completion(device, .failure(Self.gone(device))) }
         worker.order(action, fence: run.fences[uniqueID], withinMilliseconds: limit) { [weak self] result in
             guard let self else { return }

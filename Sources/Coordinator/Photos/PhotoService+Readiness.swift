@@ -8,7 +8,7 @@ extension PhotoService: DevicePhotoState, SessionPhotoSource, MoviePhotoState {
     func publishReadiness(_ devices: [String]) {
         guard !lifecycle.isStopping else { return }
         for device in devices {
-            if let worker = fleet.workers[device] { publisher.publish(worker) }
+            if let worker = workers[device] { publisher.publish(worker) }
             for (id, entry) in sessions.entries where entry.session.input(device) != nil {
                 if entry.session.outputs.contains(where: { $0.kind == .photo }) { sessions.publish(id) }
             }
@@ -23,9 +23,9 @@ extension PhotoService: DevicePhotoState, SessionPhotoSource, MoviePhotoState {
     }
 
     /// What the scene asks of a session's photos; of several cameras, what any of them sees.
-    private func sceneMembers(_ session: CaptureSession, _ workers: [WorkerHandle]) -> [String: JSONValue] {
+    private func sceneMembers(_ session: CaptureSession, _ handles: [WorkerHandle]) -> [String: JSONValue] {
         let settings = session.outputs.first { $0.kind == .photo }?.sceneMonitoring ?? SceneMonitor.Settings()
-        func sees(_ name: String) -> Bool { workers.contains { $0.status["scene"]?[name] == true } }
+        func sees(_ name: String) -> Bool { handles.contains { $0.status["scene"]?[name] == true } }
         let isFlashScene = settings.flash == .on || settings.flash == .auto && sees("flash")
         return [
             "isFlashScene": .bool(isFlashScene),
@@ -42,11 +42,12 @@ extension PhotoService: DevicePhotoState, SessionPhotoSource, MoviePhotoState {
         ])
     }
 
-    /// What a session's photo output can do now: {availablePhotoCodecTypes, availableRawPhotoPixelFormatTypes, readiness,
-    /// isFlashScene, isStillImageStabilizationScene, livePhotoCaptureSupported, livePhotoPast?}. Of several cameras, what all of them can do.
+    /// What a session's photo output can do now: {availablePhotoCodecTypes, availableRawPhotoPixelFormatTypes,
+    /// readiness, isFlashScene, isStillImageStabilizationScene, livePhotoCaptureSupported, livePhotoPast?}. Of several
+    /// cameras, what all of them can do.
     func members(of session: CaptureSession) -> [String: JSONValue] {
-        let workers = fleet.photoConnections(of: session).compactMap { fleet.workers[$0.input] }
-        let formats = workers.map { worker in
+        let handles = workers.photoConnections(of: session).compactMap { workers[$0.input] }
+        let formats = handles.map { worker in
             (worker.status["activeFormat"]?["pixelFormat"]?.string).flatMap { PixelFormat($0) }
         }
         func common<Value: Hashable>(_ lists: [[Value]]) -> [Value] {
@@ -56,14 +57,14 @@ extension PhotoService: DevicePhotoState, SessionPhotoSource, MoviePhotoState {
         let codecs = common(formats.map { $0?.photoCodecs ?? [] })
         let raws = common(formats.map { $0?.rawPhotoFormats ?? [] })
         let order: [PhotoReadiness] = [.notReady, .waitingForCapture, .waitingForProcessing, .notRunning, .ready]
-        let readiness = Set(workers.map { self.readiness(of: $0).readiness })
+        let readiness = Set(handles.map { self.readiness(of: $0).readiness })
         let least = session.run.state == .running ? order.first(where: readiness.contains) : nil
         let members: [String: JSONValue] = [
             "availablePhotoCodecTypes": JSONValue(codecs.map(\.rawValue)),
             "availableRawPhotoPixelFormatTypes": JSONValue(raws.map(\.name)),
             "readiness": .string((least ?? .notRunning).rawValue),
         ]
-        return members.merging(sceneMembers(session, workers)) { $1 }.merging(liveMembers(of: session)) { $1 }
+        return members.merging(sceneMembers(session, handles)) { $1 }.merging(liveMembers(of: session)) { $1 }
     }
 
     /// The members of a session's photo output for live photos: {livePhotoCaptureSupported, livePhotoPast?}.

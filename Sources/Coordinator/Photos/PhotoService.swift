@@ -8,8 +8,8 @@ import ZeroMQ
 
 /// `photo.capture`: the current photo requests. Publishes their events.
 ///
-/// ``PhotoQueue`` decides whose turn it is and which event comes when; the workers take and store the photos. This class adds the owners,
-/// the locks, and the files on their way to the reply.
+/// ``PhotoQueue`` decides whose turn it is and which event comes when; the workers take and store the photos. This
+/// class adds the owners, the locks, and the files on their way to the reply.
 final class PhotoService: MethodService {
     /// One request, from the queue to its last event.
     final class Run {
@@ -29,7 +29,7 @@ final class PhotoService: MethodService {
         var fences: [String: UInt64] = [:]
         /// When each camera has its frames, by `uniqueID`.
         var beats: [String: PhotoBeat] = [:]
-        /// Waits for the lock on cameras that nobody has.
+        /// The ticket with which it waits for a lock on cameras that are free.
         var ticket: UInt64?
         /// Gives back the lock that was taken for it.
         var unlock: (() -> Void)?
@@ -48,7 +48,7 @@ final class PhotoService: MethodService {
     private let events: EventSocket
     private let holders: HolderWatcher
     let locks: LockService
-    let fleet: WorkerSupervisor
+    let workers: WorkerSupervisor
     private let logger: Logger
     private let budget = AttachmentBudget(.photos)
 
@@ -80,7 +80,7 @@ final class PhotoService: MethodService {
 
     init(
         _ loop: Loop, _ lifecycle: Lifecycle, events: EventSocket, _ holders: HolderWatcher, _ locks: LockService,
-        _ fleet: WorkerSupervisor, _ sessions: SessionRegistry, _ movies: MovieRegistry, _ publisher: DevicePublisher,
+        _ workers: WorkerSupervisor, _ sessions: SessionRegistry, _ movies: MovieRegistry, _ publisher: DevicePublisher,
         _ reader: PhotoRequestReader, _ access: PhotoAccess, _ planner: LivePhotoPlanner, _ live: LivePhotoSupervisor,
         _ librarians: LibrarianSupervisor, _ cancellations: CancellationTable, maximumReply: Int, logger: Logger
     ) {
@@ -89,7 +89,7 @@ final class PhotoService: MethodService {
         self.events = events
         self.holders = holders
         self.locks = locks
-        self.fleet = fleet
+        self.workers = workers
         self.sessions = sessions
         self.publisher = publisher
         self.reader = reader
@@ -101,7 +101,7 @@ final class PhotoService: MethodService {
         self.maximumReply = maximumReply
         self.logger = logger
         holders.whenEnded { [weak self] pid, startTime in self?.ownerEnded(pid: pid, startTime: startTime) }
-        fleet.onPhoto = { [weak self] in self?.reported($0, $1, $2) }
+        workers.onPhoto = { [weak self] in self?.reported($0, $1, $2) }
         live.observer = self
         planner.photos = self
         publisher.photos = self
@@ -146,7 +146,7 @@ final class PhotoService: MethodService {
 
     private static let ownerGone = BusError(.cancelled, "The process that asked for the photo has ended.")
 
-    // One that can't be seen from here is answered as long as it is connected.
+    // A process that can't be watched from here gets its reply as long as it is connected.
     private func watch(_ owner: LockHolder) -> Bool {
         guard owner.pid > 0, let startTime = owner.startTime else { return true }
         return holders.retain(pid: owner.pid, startTime: startTime)
@@ -244,7 +244,7 @@ final class PhotoService: MethodService {
 
     private static func key(_ uniqueID: String, _ photo: PhotoResult) -> String { "\(uniqueID)/\(photo.index)" }
 
-    // MARK: What is told
+    // MARK: Events
 
     private func tell(_ run: Run, _ stage: PhotoStage, _ members: JSONValue) {
         var members = members.object ?? [:]
@@ -316,7 +316,7 @@ final class PhotoService: MethodService {
         perform(queue.end(id, error, keepsCaptured: keepsCaptured))
     }
 
-    /// A process has ended, or has let go of its last connection for too long: what is taken by then is finished.
+    /// A process has ended, or has been without a connection for too long: photos that are taken by then are finished.
     func ownerEnded(pid: Int32, startTime: UInt64?, uid: UInt32? = nil) {
         endAll { request in
             let owner = request.owner
@@ -325,7 +325,7 @@ final class PhotoService: MethodService {
         }
     }
 
-    /// Permission, or movies, may be otherwise now.
+    /// Permission or movies may have changed.
     func review() {
         endAll { [access] in access.refusal($0) }
         for run in runs.values where run.hasBegun && run.request.isStored && run.request.isAttached {
@@ -340,7 +340,7 @@ final class PhotoService: MethodService {
         }
     }
 
-    /// A session may be otherwise now, or gone.
+    /// A session may have changed, or is gone.
     func sessionChanged(_ id: String) { endAll { [access] in $0.session == id ? access.refusal($0) : nil } }
 
     // The last first: none gets its turn that is to be given up as well.
@@ -352,7 +352,7 @@ final class PhotoService: MethodService {
         }
     }
 
-    /// Devices are called otherwise from now on. What is asked of their workers fails, as others come in their place.
+    /// Devices get other names. Orders to their workers fail, as other workers replace these.
     func rename(_ names: [(device: String, name: String)]) {
         let names = Dictionary(names.map { ($0.device, $0.name) }) { first, _ in first }
         queue.rename(names)
@@ -372,7 +372,7 @@ final class PhotoService: MethodService {
         whenEnded = body
         loop.schedule(afterMilliseconds: Self.lastPatience) { [weak self] in
             guard let self else { return }
-            // Each is answered, and its end told, also where its worker doesn't answer.
+            // Each request gets its reply and its last event, also where its worker doesn't answer.
             perform(queue.abandon(MovieRegistry.shuttingDown))
             tellEnded()
         }
@@ -387,7 +387,7 @@ final class PhotoService: MethodService {
 
     // MARK: Readiness
 
-    /// For whom photos are being taken of a camera; nil: for nobody.
+    /// The user for whom photos are being taken of a camera; nil: none.
     func holder(of device: String) -> JSONValue? { queue.holder(of: device) }
 
     /// How ready a camera is, and how many requests wait for it.

@@ -4,9 +4,9 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Knows of each device how much pressure it is under, from the machine's and its own, and whether it has to stop for that.
+/// The pressure on each device, from the machine's and its own, and whether the device has to stop for it.
 final class PressureRegistry {
-    /// What became otherwise with a device.
+    /// What has changed for a device.
     struct Change {
         /// The state that it is in.
         var state: SystemPressureState?
@@ -24,7 +24,7 @@ final class PressureRegistry {
     /// By the device's `uniqueID`: its settings and what it suffers stay with it under another id.
     private var entries: [String: Entry] = [:]
 
-    /// Told when the machine's own pressure has changed.
+    /// Called when the machine's own pressure has changed.
     var onChange: (() -> Void)? {
         get { watch?.onChange }
         set { watch?.onChange = newValue }
@@ -38,7 +38,7 @@ final class PressureRegistry {
 
     func begin() { watch?.begin() }
 
-    /// Has somebody look: something is about to start, which does not wait for that; what was read last counts until then.
+    /// Starts a reading, as something is about to start. That does not wait: until then the last reading counts.
     func look() {
         let now = MonotonicClock.now()
         if let lastLook, now - lastLook < Self.lookInterval { return }
@@ -69,7 +69,7 @@ final class PressureRegistry {
 
     func isHalted(_ worker: WorkerHandle) -> Bool { entries[worker.device.identity.uniqueID]?.brake.isOn ?? false }
 
-    /// What a worker is to be told at its hello; nil: nothing, as it isn't known yet whether it has to stop.
+    /// The order for a worker at its hello: whether it has to stop; nil: not known yet.
     func wish(for worker: WorkerHandle) -> Bool? {
         guard let brake = entries[worker.device.identity.uniqueID]?.brake, brake.isKnown else { return nil }
         return brake.isOn
@@ -86,7 +86,7 @@ final class PressureRegistry {
         if state != entry.state { change.state = state }
         entry.state = state
         let isAdopted = worker.status["isHalted"]?.bool.map { entry.brake.adopt(isOn: $0) } ?? false
-        // What it had to stop for is not over because nobody has looked yet.
+        // Before the first reading the reason for a stop may still hold.
         let isKnown = watch?.isKnown ?? true || state.level == .shutdown
         let isTaken = isKnown && entry.brake.take(state.level)
         if isAdopted || isTaken { change.isHalted = entry.brake.isOn }
@@ -94,25 +94,6 @@ final class PressureRegistry {
         return change
     }
 
-    /// Forgets those that are none of these.
+    /// Forgets all other devices.
     func keepOnly(_ uniqueIDs: Set<String>) { entries = entries.filter { uniqueIDs.contains($0.key) } }
-}
-
-extension SessionRegistry {
-    /// What the sessions of a device that had to stop are told.
-    func interruption(_ device: String, _ state: SystemPressureState) -> SessionInterruption {
-        SessionInterruption(
-            .videoDeviceNotAvailableDueToSystemPressure, device: device, by: ["systemPressureState": state.json],
-            message:
-                "\(device) is under too much pressure (\(state.told)); the session goes on by itself when that is over."
-        )
-    }
-}
-
-extension SystemPressureState {
-    /// `shutdown: memory`
-    fileprivate var told: String {
-        let words = SystemPressureFactor.allCases.filter(factors.contains).map(\.rawValue).joined(separator: ", ")
-        return words.isEmpty ? level.rawValue : "\(level.rawValue): \(words)"
-    }
 }

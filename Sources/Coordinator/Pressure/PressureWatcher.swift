@@ -9,8 +9,8 @@ import ZeroMQ
 ///
 /// Nothing here waits for a sensor: all is read on a thread, and what was read last counts.
 ///
-/// While nothing presses, nobody wakes the process for it. What a trigger has told is read again until it is over, and temperatures,
-/// which no kernel tells of by itself, every ten seconds while a camera streams or the machine is hot.
+/// While nothing presses, nobody wakes the process for it. What a trigger has told is read again until it is over, and
+/// temperatures, which no kernel tells of by itself, every ten seconds while a camera streams or the machine is hot.
 final class PressureWatcher {
     /// How it is learnt that a factor has risen.
     enum Source: String {
@@ -43,12 +43,13 @@ final class PressureWatcher {
     private(set) var state = SystemPressureState.nominal
     /// Whether anything has been read yet.
     private(set) var isKnown = false
-    /// Told when ``state``, ``sources`` or ``isKnown`` has changed.
+    /// Called when ``state``, ``sources`` or ``isKnown`` has changed.
     var onChange: (() -> Void)?
 
     /// Of a trigger, microseconds: shorter ones, and those that are no multiples of two seconds, are for root.
     private static let window = 2_000_000
-    /// How long some program has to wait within it, microseconds: less than what a level needs, since that is of ten seconds.
+    /// How long some program has to wait within it, microseconds: less than what a level needs, since that is of ten
+    /// seconds.
     private static let stalls: [SystemPressureFactor: Int] = [.cpu: 800_000, .memory: 150_000, .io: 1_000_000]
     /// Milliseconds without a trigger until what it told of is read again.
     private static let calm: Int64 = 4500

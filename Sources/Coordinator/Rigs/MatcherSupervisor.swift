@@ -6,28 +6,29 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// The matchers, a process for each rig: started, watched, started again. What a rig is, each reads from the bus itself.
+/// Runs the matchers, one process for each rig: starts them, watches them, and starts them again. Each reads its rig
+/// from the bus.
 final class MatcherSupervisor: SocketNameHolder {
     private let loop: Loop
     private let program: String
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let logger: Logger
-    /// Who may see sets; nil: it could not be written, and what a matcher last read holds.
+    /// The users who may see sets; nil: the list could not be written, and matchers keep the last one that they read.
     private var doors: DoorList?
     private var matchers: [String: Matcher] = [:]
     /// Those of rigs that are gone, until they have ended.
     private var leaving: [Matcher] = []
     private var whenAllHaveEnded: (() -> Void)?
 
-    init(_ loop: Loop, program: String, _ fleet: WorkerSupervisor, logger: Logger) {
+    init(_ loop: Loop, program: String, _ workers: WorkerSupervisor, logger: Logger) {
         self.loop = loop
         self.program = program
-        self.fleet = fleet
+        self.workers = workers
         self.logger = logger
-        fleet.matchers = self
+        workers.matchers = self
     }
 
-    /// Has each of these rigs a matcher, and no other.
+    /// Gives each of these rigs a matcher, and ends all other matchers.
     func setRigs(_ names: Set<String>) {
         guard whenAllHaveEnded == nil else { return }
         for (name, matcher) in matchers where !names.contains(name) {
@@ -37,8 +38,8 @@ final class MatcherSupervisor: SocketNameHolder {
         for name in names where matchers[name] == nil { add(name) }
     }
 
-    /// Whether a matcher has that name, or is about to end under it. One that a coordinator before this one started for a rig that a
-    /// device hides by now is ended.
+    /// Whether a matcher has that name, or is about to end under it. One that a coordinator before this one started for
+    /// a rig that a device hides by now is ended.
     func hasProcess(_ name: String) -> Bool {
         if matchers[name]?.hasBegun ?? false || leaving.contains(where: { $0.name == name }) { return true }
         guard matchers[name] == nil, whenAllHaveEnded == nil else { return false }
@@ -48,21 +49,21 @@ final class MatcherSupervisor: SocketNameHolder {
         return true
     }
 
-    /// Starts the matchers whose names others had.
+    /// Starts the matchers whose names were taken.
     func startWaiting() { for matcher in matchers.values { startIfFree(matcher) } }
 
-    /// Has the matchers let in whom this list has, and nobody else. They watch the file that it is in: so do those that a coordinator
-    /// before this one started, whether or not their rigs are there still.
+    /// Has the matchers let in whom this list has, and nobody else. They watch the file that it is in: so do those that
+    /// a coordinator before this one started, whether or not their rigs are there still.
     func admit(_ list: DoorList) {
         guard list != doors else { return }
         do throws(SystemError) {
-            try File.replace(fleet.launch.runtimeDirectory.doorsFile, with: list.json.serialized, mode: 0o600)
+            try File.replace(workers.launch.runtimeDirectory.doorsFile, with: list.json.serialized, mode: 0o600)
             doors = list
         } catch {
-            logger.error("who may see sets can't be written", metadata: ["error": "\(error)"])
+            logger.error("the list of users who may see sets can't be written", metadata: ["error": "\(error)"])
             doors = nil
-            // Better nobody than somebody who may not: without the file they let nobody in.
-            File.remove(fleet.launch.runtimeDirectory.doorsFile)
+            // Without the file they admit nobody.
+            File.remove(workers.launch.runtimeDirectory.doorsFile)
         }
     }
 
@@ -78,16 +79,16 @@ final class MatcherSupervisor: SocketNameHolder {
     private func make(_ name: String) -> Matcher {
         var logger = logger
         logger[metadataKey: "rig"] = "\(name)"
-        return Matcher(name, loop, directory: fleet.launch.runtimeDirectory, logger: logger) { [program, fleet] in
+        return Matcher(name, loop, directory: workers.launch.runtimeDirectory, logger: logger) { [program, workers] in
             try ChildProcess(
-                program: program, arguments: Self.arguments(name, fleet.launch), keepsDescriptors: false)
+                program: program, arguments: Self.arguments(name, workers.launch), keepsDescriptors: false)
         }
     }
 
     // Another process under this name has first to let go of it.
     private func startIfFree(_ matcher: Matcher) {
         guard !matcher.hasBegun, !leaving.contains(where: { $0.name == matcher.name }),
-            !fleet.hasProcess(matcher.name)
+            !workers.hasProcess(matcher.name)
         else { return }
         matcher.start()
     }
@@ -107,7 +108,7 @@ final class MatcherSupervisor: SocketNameHolder {
             guard let self, let matcher else { return }
             leaving.removeAll { $0 === matcher }
             startWaiting()
-            fleet.startWaiting()
+            workers.startWaiting()
             tellIfAllHaveEnded()
         }
     }
@@ -229,7 +230,7 @@ private final class Matcher {
         timer = loop.schedule(at: policy.restart(at: MonotonicClock.now())) { [weak self] in self?.start() }
     }
 
-    /// Ends it in order: it is told to, and killed at the deadline (monotonic); the body is called when it has ended.
+    /// Signals it to end, and kills it at the deadline (monotonic). The body is called when it has ended.
     func stop(by deadline: Int64, then body: @escaping () -> Void) {
         onEnd = body
         loop.cancel(timer)

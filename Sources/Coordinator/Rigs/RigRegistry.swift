@@ -15,9 +15,7 @@ final class RigRegistry: ProblemReporter {
 
     private let file: FileStore<RigBook>
     private let events: EventSocket
-    /// The device of that `uniqueID`, else the one of that id.
-    private let find: (_ reference: String) -> WorkerHandle?
-    private let workerOf: (_ id: String) -> WorkerHandle?
+    private let workers: WorkerSupervisor
     /// The rigs that are published.
     private var published: Set<String> = []
     /// The devices are known. Before that, all would seem to be missing.
@@ -25,12 +23,14 @@ final class RigRegistry: ProblemReporter {
     /// Called with the rigs that can be used, whenever they may have changed.
     var onChange: ((_ names: Set<String>) -> Void)?
 
-    init(_ file: FileStore<RigBook>, events: EventSocket, _ fleet: WorkerSupervisor) {
+    init(_ file: FileStore<RigBook>, events: EventSocket, _ workers: WorkerSupervisor) {
         self.file = file
         self.events = events
-        find = { fleet.worker(of: $0) ?? fleet.workers[$0] }
-        workerOf = { fleet.workers[$0] }
+        self.workers = workers
     }
+
+    /// The device with that `uniqueID`, or else with that id.
+    private func find(_ reference: String) -> WorkerHandle? { workers.worker(of: reference) ?? workers[reference] }
 
     var names: [String] { file.book.names }
 
@@ -111,14 +111,14 @@ final class RigRegistry: ProblemReporter {
         for name in published.subtracting(names) { events.set("state/rig/\(name)", nil) }
         for name in names { events.set("state/rig/\(name)", value(of: name)) }
         published = names
-        onChange?(names.filter { workerOf($0) == nil })
+        onChange?(names.filter { workers[$0] == nil })
     }
 
     /// What a person should know about rigs.
     var problems: [Problem] {
         var problems = file.problems
         for name in file.book.names {
-            if workerOf(name) != nil { problems.append(.rigHidden(name)) }
+            if workers[name] != nil { problems.append(.rigHidden(name)) }
             for member in members(of: name) ?? [] where member.worker == nil {
                 problems.append(.rigIncomplete(name, member.reference))
             }

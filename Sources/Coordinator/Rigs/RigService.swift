@@ -7,19 +7,19 @@ import JSON
 final class RigService: MethodService {
     private let rigs: RigRegistry
     private let resolver: DeviceResolver
-    private let roster: DeviceRegistry
+    private let registry: DeviceRegistry
     private let updater: DeviceUpdater
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
 
     init(
-        _ rigs: RigRegistry, _ resolver: DeviceResolver, _ roster: DeviceRegistry, _ updater: DeviceUpdater,
-        _ fleet: WorkerSupervisor
+        _ rigs: RigRegistry, _ resolver: DeviceResolver, _ registry: DeviceRegistry, _ updater: DeviceUpdater,
+        _ workers: WorkerSupervisor
     ) {
         self.rigs = rigs
         self.resolver = resolver
-        self.roster = roster
+        self.registry = registry
         self.updater = updater
-        self.fleet = fleet
+        self.workers = workers
     }
 
     var methods: [String: Handler] {
@@ -29,13 +29,13 @@ final class RigService: MethodService {
     private func set(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let name = call.string("name") ?? ""
-            if DeviceID.isValid(name), let owner = roster.owner(of: name, updater.wishes) {
+            if DeviceID.isValid(name), let owner = registry.owner(of: name, updater.wishes) {
                 throw .invalidParams("name", "'\(name)' is the name of a device (\(owner))")
             }
             // Kept by their uniqueIDs: a device may get another id.
             let devices = try resolver.devices(call, exceptRig: name)
             try resolver.checkCameras(devices, "a rig")
-            let members = devices.compactMap { fleet.workers[$0]?.device.identity.uniqueID }
+            let members = devices.compactMap { workers[$0]?.device.identity.uniqueID }
             let rig = Rig(devices: members, tolerance: call.duration("tolerance"))
             try rigs.set(rig, as: name) { [rigs] isKept in
                 let result: JSONValue = ["rig": rigs.value(of: name) ?? .null]

@@ -2,10 +2,12 @@ import BusProtocol
 import CaptureCore
 
 extension DeviceResolver {
-    /// The actions that an action with a rig stands for: the same for each of its devices, in their order. Any other action stands for itself.
+    /// The actions that an action with a rig stands for: the same for each of its devices, in their order. Any other
+    /// action stands for itself.
     ///
     /// - Parameter path: the action's place in the request.
-    /// - Throws: `deviceNotFound` when an input is to be added that is neither a device nor a rig, or a device of a rig is not there.
+    /// - Throws: `deviceNotFound` when an input is to be added that is neither a device nor a rig, or a device of a rig
+    ///     is not there.
     func expanded(
         _ action: SessionAction, _ path: String
     ) throws(BusError) -> [(action: SessionAction, path: String)] {

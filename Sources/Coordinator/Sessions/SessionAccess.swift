@@ -11,7 +11,8 @@ final class SessionAccess {
         self.clients = clients
     }
 
-    /// Why a session's user may not have its devices, {status, needed}; nil: it may. A session without devices needs no permission.
+    /// Why a session's user may not have its devices, {status, needed}; nil: it may. A session without devices needs no
+    /// permission.
     func refusal(_ session: CaptureSession) -> BusError? {
         let (media, needed) = (session.media, session.neededMedia)
         let owner = session.owner
@@ -24,7 +25,8 @@ final class SessionAccess {
         }
     }
 
-    /// Whether a session gets this input. It does not when its user has no permission for it and the session can do without it.
+    /// Whether a session gets this input. It does not when its user has no permission for it and the session can do
+    /// without it.
     func mayHave(_ device: String, _ session: CaptureSession) -> Bool {
         guard session.isReplaceable(device), let medium = session.input(device)?.medium else { return true }
         return permission.mayChange(uid: session.owner.uid, gid: session.owner.gid, medium)

@@ -1,12 +1,12 @@
 import BusProtocol
 import CaptureCore
 
-/// Those who look at a device without having a session.
+/// Subscribers of a device without a session.
 extension SessionRegistry {
-    /// What those want of a device who are subscribed to it and have no session there.
+    /// The demands of a device's subscribers that have no session there.
     ///
-    /// Who subscribes to a topic that a session has in `resolved`, or had before it was interrupted, is that session's audience,
-    /// whoever it is.
+    /// Who subscribes to a topic that a session has in `resolved`, or had before it was interrupted, is that session's
+    /// audience, whoever it is.
     ///
     /// - Parameter alone: what is decided without them.
     func plainSubscribers(

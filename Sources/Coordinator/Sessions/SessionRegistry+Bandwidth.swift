@@ -5,12 +5,13 @@ import JSON
 import LinuxIO
 import Logging
 
-/// What sessions cost the USB buses of their cameras: told before they start, refused above 1, and given up step by step where
-/// a driver finds no room after all.
+/// What sessions cost the USB buses of their cameras: told before they start, refused above 1, and given up step by
+/// step where a driver finds no room after all.
 extension SessionRegistry {
     // MARK: Before the start, and before a change
 
-    /// What the fullest bus of the session's cameras costs, with all that streams beside; of a session that isn't started as if it were.
+    /// What the fullest bus of the session's cameras costs, with all that streams beside; of a session that isn't
+    /// started as if it were.
     func hardwareCost(_ session: CaptureSession) -> Double { Self.cost(of: buses(of: session)) }
 
     /// A sentence for each USB bus that the session's cameras are on.
@@ -20,8 +21,8 @@ extension SessionRegistry {
     ///
     /// What is too much already is no reason against a change that doesn't make it more.
     ///
-    /// - Throws: `limitExceeded` {limit: `hardwareCost`, hardwareCost, plan} when there is no room for the session's cameras beside
-    ///   those that stream already.
+    /// - Throws: `limitExceeded` {limit: `hardwareCost`, hardwareCost, plan} when there is no room for the session's
+    ///     cameras beside those that stream already.
     func checkBandwidth(_ session: CaptureSession) throws(BusError) {
         let after = buses(of: session, asIf: session)
         var present: [BandwidthBudget.Bus] = []
@@ -66,7 +67,7 @@ extension SessionRegistry {
             let input = session.input(load.device)
             load.isFixed =
                 !mayChange(input != nil) || input?.activeFormat != nil || held(load.device) != nil
-            load.formats = fleet.workers[load.device]?.formats ?? []
+            load.formats = workers[load.device]?.formats ?? []
             return load
         }
         return BandwidthBudget(loads).plan
@@ -76,8 +77,8 @@ extension SessionRegistry {
     ///
     /// - Parameter candidate: decided anew, as if it ran so, in the place of what is of it now.
     private func loads(asIf candidate: CaptureSession?) -> [BandwidthLoad] {
-        fleet.deviceIDs.compactMap { device in
-            guard let worker = fleet.workers[device], worker.isConnected, let link = link(worker.device) else {
+        workers.deviceIDs.compactMap { device in
+            guard let worker = workers[device], worker.isConnected, let link = link(worker.device) else {
                 return nil
             }
             let isStreaming = worker.status["isStreaming"]?.bool ?? false
@@ -123,7 +124,7 @@ extension SessionRegistry {
     /// Sessions that run learn what a camera beside theirs takes of their bus, when that has changed.
     func tellCosts(beside device: String) {
         var load: Load?
-        if let worker = fleet.workers[device], let link = link(worker.device),
+        if let worker = workers[device], let link = link(worker.device),
             worker.status["isStreaming"]?.bool ?? false, let bitRate = worker.setting?.bitRate
         {
             load = Load(bus: link.bus, bitRate: bitRate)
@@ -138,7 +139,7 @@ extension SessionRegistry {
         let buses = Set([before?.bus, load?.bus].compactMap { $0 })
         for (id, entry) in entries where entry.session.run.isActive {
             let isBeside = entry.session.inputs.contains { input in
-                fleet.workers[input.device].flatMap { self.link($0.device) }.map { buses.contains($0.bus) } ?? false
+                workers[input.device].flatMap { self.link($0.device) }.map { buses.contains($0.bus) } ?? false
             }
             if isBeside { publish(id) }
         }
@@ -146,8 +147,8 @@ extension SessionRegistry {
 
     // MARK: When the driver finds no room
 
-    /// How long a camera that stops is waited for before its room is taken to be free, milliseconds: one that is only set otherwise begins again
-    /// in a moment.
+    /// How long a camera that stops is waited for before its room is taken to be free, milliseconds: one that is only
+    /// set otherwise begins again in a moment.
     private static let freeingTime: Int64 = 1000
 
     private func freed(_ load: Load, by device: String) {
@@ -172,20 +173,21 @@ extension SessionRegistry {
 
     // A worker that has ended is started again, and its camera streams again for whoever comes back to it.
     private func isReturning(_ device: String) -> Bool {
-        fleet.workers[device].map { $0.isConnected && !$0.isRunning } ?? false
+        workers[device].map { $0.isConnected && !$0.isRunning } ?? false
     }
 
     private func isFree(_ device: String, _ load: Load) -> Bool {
         guard let now = loads[device], now.bus == load.bus else {
-            return claims(on: device).isEmpty || fleet.workers[device]?.isConnected != true
+            return claims(on: device).isEmpty || workers[device]?.isConnected != true
         }
         return now.bitRate < load.bitRate
     }
 
-    /// There may be room on a bus that there was not before: cameras that take less than was decided are set to that again.
+    /// There may be room on a bus that there was not before: cameras that take less than was decided are set to that
+    /// again.
     private func tryAgain(on bus: String, after time: Int64) {
         for (device, stage) in stages.sorted(by: { $0.key < $1.key }) {
-            guard let less = stage.given, less.since <= time, let worker = fleet.workers[device],
+            guard let less = stage.given, less.since <= time, let worker = workers[device],
                 link(worker.device)?.bus == bus
             else { continue }
             stage.given?.mayBeOver = true
@@ -193,7 +195,8 @@ extension SessionRegistry {
         }
     }
 
-    /// A device for which there may be room by now is set to what was decided again; what somebody else has locked when that is over.
+    /// A device for which there may be room by now is set to what was decided again; what somebody else has locked when
+    /// that is over.
     ///
     /// - Parameter lock: a client's, and whether the sessions were given it; nil: there is none.
     /// - Returns: whether that is under way.

@@ -3,9 +3,9 @@ import BusServer
 import CaptureCore
 import Logging
 
-/// Who wants a device, and what becomes of each of them.
+/// The claims of sessions on a device, and their results.
 extension SessionRegistry {
-    /// A session that wants the device, as it is or as it is to be with another camera.
+    /// A session with that device: its present inputs, or those with another camera that is tried.
     struct Claim {
         let entry: Entry
         var isTrial = false

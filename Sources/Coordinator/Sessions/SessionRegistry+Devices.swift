@@ -3,22 +3,22 @@ import BusServer
 import CaptureCore
 import JSON
 
-/// From what sessions want to how devices are set: asked anew whenever either, or a lock, has changed.
+/// From the demands of sessions to the settings of devices: decided anew when demands, devices or locks change.
 extension SessionRegistry {
     /// It is known which devices there are.
     func devicesKnown() {
         guard !isSettled else { return }
         isSettled = true
         let wanted = Set(entries.values.flatMap { $0.session.inputs.map(\.device) })
-        for device in wanted.union(fleet.deviceIDs.filter(stabilization.isOwed)).sorted() { review(device) }
-        for device in fleet.deviceIDs { releaseControls(device) }
+        for device in wanted.union(workers.deviceIDs.filter(stabilization.isOwed)).sorted() { review(device) }
+        for device in workers.deviceIDs { releaseControls(device) }
     }
 
-    /// Something of the device is otherwise, or of its lock.
+    /// The device or its lock has changed.
     func deviceChanged(_ device: String) {
         tellCosts(beside: device)
         releaseControls(device)
-        if fleet.workers[device] == nil { toldRunning[device] = nil }
+        if workers[device] == nil { toldRunning[device] = nil }
         guard let stage = stages[device] else {
             if stabilization.isOwed(device) || !claims(on: device).isEmpty { review(device) }
             return
@@ -38,7 +38,7 @@ extension SessionRegistry {
     }
 
     private func facts(_ device: String) -> SessionStage.Facts? {
-        guard let worker = fleet.workers[device] else { return nil }
+        guard let worker = workers[device] else { return nil }
         return SessionStage.Facts(
             descriptions: worker.descriptions, isRunning: worker.isRunning, isConnected: worker.isConnected,
             isStreaming: worker.status["isStreaming"]?.bool ?? false, error: worker.status["error"] ?? .null,
@@ -54,12 +54,12 @@ extension SessionRegistry {
     }
 
     func tell(_ device: String, isRunning: Bool) {
-        // What another coordinator told it isn't known here.
+        // The orders of another coordinator are not known here.
         let sessions = isRunning ? active(on: device) : []
         let told = Told(
             isRunning: isRunning, preRoll: sessions.map { $0.preRoll(of: device) }.max() ?? 0,
             watchesScene: sessions.contains { $0.watchesScene(of: device) })
-        guard let worker = fleet.workers[device], worker.isRunning, toldRunning[device] != told else { return }
+        guard let worker = workers[device], worker.isRunning, toldRunning[device] != told else { return }
         toldRunning[device] = told
         worker.order(
             .session(isRunning: told.isRunning, preRoll: told.preRoll, watchesScene: told.watchesScene))
@@ -74,7 +74,7 @@ extension SessionRegistry {
 
     // MARK: The decision
 
-    /// Decides the device anew, and has it set so.
+    /// Decides the device anew, and has it set.
     func review(_ device: String) {
         guard isSettled, !hasEnded else { return }
         let claims = claims(on: device)
@@ -82,7 +82,7 @@ extension SessionRegistry {
             stages[device] ?? SessionStage(device: device, prefersStabilization: stabilization.isOwed(device))
         guard !stage.isApplying else {
             stage.isDirty = true
-            // Who was first has the lock now: what can be had beside that is decided at once.
+            // The client that was first has the lock now: decide at once what is possible under it.
             if let ticket = stage.ticket, held(device) != nil, locks.isWaiting(ticket) {
                 stage.isWithdrawn = true
                 locks.cancel(ticket)
@@ -103,9 +103,9 @@ extension SessionRegistry {
 
     private func decide(_ stage: SessionStage, _ claims: [Claim]) {
         let device = stage.device
-        guard let worker = fleet.workers[device], worker.isConnected else {
+        guard let worker = workers[device], worker.isConnected else {
             tell(device, isRunning: true)
-            let message = Self.away(device, fleet.workers[device])
+            let message = Self.away(device, workers[device])
             return deny(claims, device, SessionInterruption(.deviceDisconnected, device: device, message: message))
         }
         guard worker.isRunning, let formats = worker.formats else {
@@ -113,7 +113,7 @@ extension SessionRegistry {
             let error = worker.error
             for claim in claims {
                 if worker.state == .restarting {
-                    let message = "The worker of \(device) has ended and is started again; the session goes on then."
+                    let message = "The worker of \(device) has ended and is started again; then the session continues."
                     fail(claim, device, BusError(.workerCrashed, message, ["device": .string(device)]), stops: false)
                 } else if let error, error.reason == .deviceInUse {
                     put(claim, device, .denied(inUse(device, error)))
@@ -146,10 +146,10 @@ extension SessionRegistry {
 
     private func inUse(_ device: String, _ error: BusError) -> SessionInterruption {
         SessionInterruption(
-            fleet.workers[device]?.device.identity.mediaType == .audio
+            workers[device]?.device.identity.mediaType == .audio
                 ? .audioDeviceInUseByAnotherClient : .deviceInUseByForeignProcess, device: device,
             by: error.data["by"] ?? .null,
-            message: "Another program has \(device); the session goes on by itself when it lets go.")
+            message: "Another program has \(device); the session continues by itself when it lets go.")
     }
 
     private func arbitrate(_ stage: SessionStage, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim])
@@ -250,9 +250,9 @@ extension SessionRegistry {
     private static func away(_ device: String, _ worker: WorkerHandle?) -> String {
         // What software makes is not plugged in: it says itself what it lacks.
         if case .replay? = worker?.device.source, let error = worker?.error {
-            return "\(error.message) The session goes on by itself when it is back."
+            return "\(error.message) The session continues by itself when it is back."
         }
-        return "\(device) is not plugged in; the session goes on by itself when it is back."
+        return "\(device) is not plugged in; the session continues by itself when it is back."
     }
 
     private func interruption(
@@ -273,6 +273,23 @@ extension SessionRegistry {
         }
         return SessionInterruption(
             reason, device: device, by: .object(who),
-            message: "\(device) is kept by \(name); the session goes on by itself when that is over.")
+            message: "\(device) is kept by \(name); the session continues by itself when that is over.")
+    }
+
+    /// The interruption of the sessions of a device that had to stop.
+    private func interruption(_ device: String, _ state: SystemPressureState) -> SessionInterruption {
+        SessionInterruption(
+            .videoDeviceNotAvailableDueToSystemPressure, device: device, by: ["systemPressureState": state.json],
+            message:
+                "\(device) is under too much pressure (\(state.words)); the session continues by itself when that is over."
+        )
+    }
+}
+
+extension SystemPressureState {
+    /// `shutdown: memory`
+    fileprivate var words: String {
+        let names = SystemPressureFactor.allCases.filter(factors.contains).map(\.rawValue).joined(separator: ", ")
+        return names.isEmpty ? level.rawValue : "\(level.rawValue): \(names)"
     }
 }

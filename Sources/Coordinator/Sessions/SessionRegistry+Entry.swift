@@ -2,9 +2,9 @@ import BusProtocol
 import BusServer
 import CaptureCore
 
-/// What is kept of a session beside what it wants.
+/// What is known of a session apart from its inputs and outputs.
 extension SessionRegistry {
-    /// What has become of a session on one of its devices.
+    /// The result for a session on one of its devices.
     enum Place {
         case pending
         case served(Delivery)
@@ -19,7 +19,8 @@ extension SessionRegistry {
         var places: [String: Place] = [:]
         /// What its outputs have of each device, or had when they last had something.
         var renditions: [String: Set<Rendition>] = [:]
-        /// By microphone, how it was set when the session first had it since it was started: its sound stays so, whatever others want.
+        /// By microphone, how it was set when the session first had it since it was started: its sound stays so,
+        /// whatever others want.
         var soundFormats: [String: SoundFormat] = [:]
         /// With another camera, which is being tried: the session is not touched before that one serves it.
         var trial: Trial?

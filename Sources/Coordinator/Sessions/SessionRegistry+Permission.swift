@@ -4,8 +4,8 @@ import CaptureCore
 import JSON
 import Logging
 
-/// Sessions of users without permission for their devices: a session that was started waits for permission, and a session that runs ends
-/// when permission is revoked.
+/// Sessions of users without permission for their devices: a session that was started waits for permission, and a
+/// session that runs ends when permission is revoked.
 extension SessionRegistry {
     /// Permission or devices have changed.
     func permissionChanged() {

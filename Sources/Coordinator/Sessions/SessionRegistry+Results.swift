@@ -2,7 +2,7 @@ import BusProtocol
 import CaptureCore
 import JSON
 
-/// What comes of sessions, and why: for their state, and for replies.
+/// The results of sessions, and the reasons: for their state, and for replies.
 extension SessionRegistry {
     /// The value of `state/session/<id>/`.
     func value(_ entry: Entry) -> JSONValue {
@@ -59,7 +59,7 @@ extension SessionRegistry {
         return Array(sentences.prefix(Self.maximumSentences))
     }
 
-    /// What a session that is not started would get if it were.
+    /// What a session that is not started would get.
     func forecast(_ session: CaptureSession) -> (resolved: [JSONValue], explanation: [String]) {
         var (resolved, explanation): ([JSONValue], [String]) = ([], [])
         for input in session.inputs {
@@ -81,9 +81,9 @@ extension SessionRegistry {
         return (resolved, explanation + bandwidthSentences(session))
     }
 
-    /// What would be decided for one of its devices if it were started, or changed so.
+    /// The decision for one of its devices if it were started, or changed like this.
     func forecast(_ session: CaptureSession, _ device: String) -> ArbiterDecision? {
-        guard let worker = fleet.workers[device], let formats = worker.formats,
+        guard let worker = workers[device], let formats = worker.formats,
             session.input(device)?.mediaType == .video,
             let entry = entries[session.id]
         else { return nil }
@@ -92,10 +92,10 @@ extension SessionRegistry {
     }
 
     private func stabilization(_ device: String) -> VideoStabilizationMode {
-        VideoStabilizationMode(active: fleet.workers[device]?.stabilization)
+        VideoStabilizationMode(active: workers[device]?.stabilization)
     }
 
     func position(_ device: String) -> DevicePosition {
-        fleet.workers[device]?.device.identity.position ?? .unspecified
+        workers[device]?.device.identity.position ?? .unspecified
     }
 }

@@ -4,16 +4,16 @@ import CaptureCore
 import JSON
 import Logging
 
-/// Setting a device as was decided: under whose lock, and what follows.
+/// Sets devices as decided, under the right lock.
 extension SessionRegistry {
-    /// How long a change waits for somebody's short lock, nanoseconds.
+    /// How long a change waits for another client's lock for one call, nanoseconds.
     private static let lockPatience: Int64 = 10_000_000_000
 
     func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?, _ claims: [Claim]) {
         stage.isApplying = true
         let device = stage.device
         let ahead = locks.table.waiters(on: device).first { !$0.isTransient }
-        let formats = fleet.workers[device]?.formats ?? []
+        let formats = workers[device]?.formats ?? []
         let change = JSONValue.members([
             "device": .string(device), "activeFormat": wish.format.request(id: wish.formatID, in: formats).json,
             "frameRate": wish.frameDuration?.json,
@@ -22,7 +22,7 @@ extension SessionRegistry {
             // For a call that is under way it is waited without a word.
             guard let self, let ahead else { return }
             stage.ticket = ticket
-            // Who has its pictures goes on with them until the change is made.
+            // Sessions that have its pictures keep them until the change is made.
             for claim in claims {
                 if case .served = claim.place(on: device) { continue }
                 put(claim, device, .denied(promised(device, to: ahead.holder)))
@@ -37,8 +37,12 @@ extension SessionRegistry {
         SessionInterruption(
             .videoDeviceInUseByAnotherClient, device: device, by: ["holder": holder.json],
             message:
-                "\(device) is to be set otherwise, and \(holder.name) waits for its lock and was first; the session goes on "
+                "\(device) needs another setting, and \(holder.name) waits for its lock and came first; the session continues "
                 + "by itself when that is over.")
+    }
+
+    func carryOut(_ change: JSONValue, of device: String, _ lock: Lock?, then body: @escaping Responder) {
+        carryOut(change, of: device, lock, isStandIn: false, onWait: { _ in }, then: body)
     }
 
     /// Changes a device.
@@ -48,8 +52,8 @@ extension SessionRegistry {
     ///   - isStandIn: its format stands in for what there is no room for.
     ///   - onWait: gets the ticket with which it waits, if it has to.
     func carryOut(
-        _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool = false,
-        onWait: (_ ticket: UInt64) -> Void = { _ in }, then body: @escaping Responder
+        _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool,
+        onWait: (_ ticket: UInt64) -> Void, then body: @escaping Responder
     ) {
         var batch = ConfigurationService.Batch(
             changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0, isStandIn: isStandIn)
@@ -77,7 +81,7 @@ extension SessionRegistry {
         if isWithdrawn, case .failure = result { return review(stage.device) }
         switch result {
         case .success:
-            stage.applied = .init(wish: wish, result: fleet.workers[stage.device]?.setting)
+            stage.applied = .init(wish: wish, result: workers[stage.device]?.setting)
             stage.succeeded()
         case .failure(let error) where error.mayPass: retry(stage, error)
         case .failure(let error):
@@ -91,7 +95,7 @@ extension SessionRegistry {
         review(stage.device)
     }
 
-    // What a driver refuses now it may take in a while; nobody tells when.
+    // A driver may accept later what it refuses now. There is no notification for that.
     func retry(_ stage: SessionStage, _ obstacle: BusError) {
         stage.obstacle = obstacle
         loop.cancel(stage.retry)

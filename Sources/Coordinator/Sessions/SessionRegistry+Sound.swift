@@ -4,15 +4,8 @@ import CaptureCore
 import JSON
 import Logging
 
-/// Microphones of sessions: set as the first of them wants, heard by all.
+/// Microphones of sessions: set for the first session, heard by all.
 extension SessionRegistry {
-    /// What was last set at a microphone for its sessions: it is not set so again when a client has set it otherwise.
-    struct SoundApplied: Equatable {
-        /// nil: nobody wants another than there is.
-        var format: FormatRequest?
-        var dataSource: String?
-    }
-
     func arbitrateSound(_ stage: SessionStage, _ worker: WorkerHandle, _ claims: [Claim]) {
         let device = stage.device
         tell(device, isRunning: true)
@@ -23,7 +16,7 @@ extension SessionRegistry {
         let owners = lock.map { lock in claims.filter { $0.session.lockID == lock.id } } ?? claims
         let decision = soundDecision(device, microphone, owners, of: claims)
         stage.sound = decision
-        let wish = SoundApplied(format: decision.wish, dataSource: decision.dataSource)
+        let wish = SessionStage.SoundApplied(format: decision.wish, dataSource: decision.dataSource)
         // In whoever's lock it is, it stays as it is.
         if !owners.isEmpty, wish != stage.soundApplied {
             var change: [String: JSONValue] = ["device": .string(device)]
@@ -77,13 +70,14 @@ extension SessionRegistry {
             device: device, microphone, demands: owners.compactMap(demand), others: others.compactMap(demand))
     }
 
-    private func applySound(_ wish: SoundApplied, _ change: JSONValue, _ stage: SessionStage, lock: Lock?) {
+    private func applySound(_ wish: SessionStage.SoundApplied, _ change: JSONValue, _ stage: SessionStage, lock: Lock?)
+    {
         stage.isApplying = true
         let wait = { (ticket: UInt64) in
             // Nobody waits for that: what there is can be heard meanwhile.
             stage.ticket = ticket
         }
-        carryOut(change, of: stage.device, lock, onWait: wait) { [weak self] result in
+        carryOut(change, of: stage.device, lock, isStandIn: false, onWait: wait) { [weak self] result in
             guard let self else { return }
             let isWithdrawn = stage.isWithdrawn
             (stage.isApplying, stage.isDirty, stage.isWithdrawn, stage.ticket) = (false, false, false, nil)
@@ -106,7 +100,7 @@ extension SessionRegistry {
 
     /// What a session that is not started would get of a microphone.
     func soundForecast(_ session: CaptureSession, _ device: String) -> ([SessionSoundDelivery], [String]) {
-        guard let worker = fleet.workers[device], let microphone = worker.microphone, let entry = entries[session.id]
+        guard let worker = workers[device], let microphone = worker.microphone, let entry = entries[session.id]
         else { return ([], []) }
         let claims =
             [Claim(entry: entry, candidate: session)] + claims(on: device).filter { $0.entry !== entry }

@@ -2,10 +2,10 @@ import BusProtocol
 import CaptureCore
 import JSON
 
-/// What sessions prefer for the steadiness of pictures: one control of the device, for all that it serves.
+/// Video stabilization that sessions prefer: one control of the device, for all that it serves.
 extension SessionRegistry {
-    /// Has a device's stabilization on for the sessions that prefer it, and off again when none does any more. It is not held against
-    /// a client that sets the control itself meanwhile; nor does a session wait for it.
+    /// Has a device's stabilization on for the sessions that prefer it, and off again when none does any more. It is
+    /// not held against a client that sets the control itself meanwhile; nor does a session wait for it.
     ///
     /// - Parameters:
     ///   - isPreferred: by a session that is served.
@@ -19,7 +19,8 @@ extension SessionRegistry {
         }
     }
 
-    /// A client has set devices: where no session prefers anything for their stabilization, that is as it is to be, and so is their focus.
+    /// A client has set devices: stabilization without a session that prefers it, and focus, stay as the client has set
+    /// them.
     func controlsSet(_ changes: [(device: String, change: JSONValue, path: String)]) {
         for (device, change, _) in changes {
             for automatic in [stabilization, smoothFocus] {

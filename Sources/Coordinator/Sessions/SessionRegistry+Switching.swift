@@ -3,21 +3,21 @@ import BusServer
 import CaptureCore
 import JSON
 
-/// Another camera in place of a session's: tried beside it first, so that nothing is lost if it can't be had.
+/// Switches a session's camera. The other camera is tried first, so that nothing is lost if it can't be used.
 extension SessionRegistry {
     /// How long another camera is tried at most, milliseconds.
     private static let trialPatience: Int64 = 10_000
 
-    /// Has the session go on with another camera, which is tried beside the present one first; the completion says why not.
+    /// Tries another camera while the present one runs, and then switches. The completion gets the error, if any.
     ///
-    /// - Parameter session: as it is to be.
+    /// - Parameter session: the session with the other camera.
     func tryOut(
         _ entry: Entry, _ session: CaptureSession, _ device: String, _ completion: @escaping (BusError?) -> Void
     ) {
         let timer = loop.schedule(afterMilliseconds: Self.trialPatience) { [weak self, weak entry] in
             guard let entry else { return }
             let message =
-                "\(entry.trial?.device ?? device) could not be made ready in time; the session goes on as it was."
+                "\(entry.trial?.device ?? device) could not be made ready in time; the session keeps its camera."
             self?.endTrial(entry, BusError(.deviceBusy, message, ["holder": .null, "queue": 0]))
         }
         entry.trial = Trial(session: session, device: device, timer: timer, completion: completion)
@@ -52,12 +52,12 @@ extension SessionRegistry {
         }
     }
 
-    /// Gives up another camera; the session goes on with the one that it has.
+    /// Gives up the other camera. The session keeps its present one.
     func endTrial(_ entry: Entry, _ error: BusError) {
         guard let trial = entry.trial else { return }
         loop.cancel(trial.timer)
         entry.trial = nil
-        // Not from within: this may be said while that device is being decided.
+        // Later: that device may be being decided now.
         loop.schedule(at: 0) { [weak self] in self?.review(trial.device) }
         trial.completion(error)
     }

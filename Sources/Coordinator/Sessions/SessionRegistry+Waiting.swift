@@ -2,14 +2,15 @@ import BusProtocol
 import BusServer
 import CaptureCore
 
-/// Replies that wait for a session to be as it is to be.
+/// Replies that wait for a session to settle.
 extension SessionRegistry {
-    /// How long a reply waits for the session to run, milliseconds: who asks wants to know, but not for ever.
+    /// How long a reply waits for the session to run, milliseconds.
     static let patience: Int64 = 5000
     /// Replies that wait for one session; a further one is given at once.
     private static let maximumWaiting = 64
 
-    /// Calls the body when the session runs, is interrupted, or is as it is to be; or after a while in any case.
+    /// Calls the body when the session runs, is interrupted, or has reached its state; at the latest after
+    /// ``patience``.
     func whenSettled(_ id: String, _ body: @escaping () -> Void) {
         guard let entry = entries[id], !isSettled(entry), entry.waiting.count < Self.maximumWaiting else {
             return body()

@@ -11,7 +11,8 @@ protocol SessionObserver: AnyObject {
 
 /// The photos of sessions.
 protocol SessionPhotoSource: AnyObject {
-    /// Whether a camera has another format than its own for the moment of a photo. Decisions about it wait until that is over.
+    /// Whether a camera has another format than its own for the moment of a photo. Decisions about it wait until that
+    /// is over.
     func isBorrowed(uniqueID: String) -> Bool
     /// What a session's photo output can do now.
     func members(of session: CaptureSession) -> [String: JSONValue]
@@ -19,13 +20,14 @@ protocol SessionPhotoSource: AnyObject {
 
 /// The current sessions: their owners, inputs and outputs, and whether they run. Publishes `state/session/<id>/`.
 ///
-/// ``CaptureSession`` decides what a session may be, ``Arbiter`` who gets a device. `SessionRegistry+Devices.swift` sets the devices.
+/// ``CaptureSession`` decides what a session may be, ``Arbiter`` who gets a device. `SessionRegistry+Devices.swift`
+/// sets the devices.
 final class SessionRegistry: ConfigurationObserver {
     let loop: Loop
     let events: EventSocket
-    let keeper: RestartStore
+    let store: RestartStore
     let locks: LockService
-    let fleet: WorkerSupervisor
+    let workers: WorkerSupervisor
     let logger: Logger
     weak var observer: (any SessionObserver)?
     weak var photos: (any SessionPhotoSource)?
@@ -35,8 +37,8 @@ final class SessionRegistry: ConfigurationObserver {
     let configurations: ConfigurationService
     private let configuration: LiveConfiguration
     private(set) lazy var stabilization = AutomaticControlSwitch(
-        .stabilization, loop, books, fleet, self, logger: logger)
-    private(set) lazy var smoothFocus = AutomaticControlSwitch(.smoothFocus, loop, books, fleet, self, logger: logger)
+        .stabilization, loop, books, workers, self, logger: logger)
+    private(set) lazy var smoothFocus = AutomaticControlSwitch(.smoothFocus, loop, books, workers, self, logger: logger)
     private let books: DeviceStore
     private let holders: HolderWatcher
     private(set) var entries: [String: Entry] = [:]
@@ -68,15 +70,15 @@ final class SessionRegistry: ConfigurationObserver {
     private static let saveInterval: Int64 = 1000
 
     init(
-        _ loop: Loop, events: EventSocket, keeper: RestartStore, locks: LockService, fleet: WorkerSupervisor,
+        _ loop: Loop, events: EventSocket, store: RestartStore, locks: LockService, workers: WorkerSupervisor,
         holders: HolderWatcher, books: DeviceStore, _ configuration: LiveConfiguration, _ pressures: PressureRegistry,
         _ access: SessionAccess, _ configurations: ConfigurationService, logger: Logger
     ) {
         self.loop = loop
         self.events = events
-        self.keeper = keeper
+        self.store = store
         self.locks = locks
-        self.fleet = fleet
+        self.workers = workers
         self.logger = logger
         self.configuration = configuration
         self.pressures = pressures
@@ -93,7 +95,7 @@ final class SessionRegistry: ConfigurationObserver {
 
     // What the coordinator before this one left. What interrupts a session is found out anew.
     private func inherit() {
-        let (kept, ended) = keeper.found.survivingSessions(boot: keeper.bootID) { [holders] owner in
+        let (kept, ended) = store.found.survivingSessions(boot: store.bootID) { [holders] owner in
             owner.startTime.map { holders.retain(pid: owner.pid, startTime: $0) } ?? false
         }
         for session in kept {
@@ -113,12 +115,12 @@ final class SessionRegistry: ConfigurationObserver {
         }
     }
 
-    /// Processes whose sessions another coordinator gave them: they have to come back.
+    /// Processes with sessions from a coordinator before this one: they have to connect again.
     var inheritedOwners: [LockHolder] {
         Array(Set(entries.values.map(\.session).filter { !$0.isDetached }.map(\.owner)))
     }
 
-    /// The session that a coordinator before this one has made for the same request.
+    /// The session that a coordinator before this one made for the same request.
     ///
     /// - Parameter request: its digest; nil: it has no key.
     func made(for request: String?, by holder: LockHolder) -> CaptureSession? {
@@ -142,7 +144,7 @@ final class SessionRegistry: ConfigurationObserver {
 
     // MARK: Requests
 
-    /// Takes in a session that has been put together.
+    /// Adds a session.
     func add(_ session: CaptureSession) throws(BusError) {
         let ofUser = entries.values.count { $0.session.owner.uid == session.owner.uid }
         guard entries.count < Self.maximumSessions, ofUser < Self.maximumSessionsOfUser else {
@@ -171,7 +173,7 @@ final class SessionRegistry: ConfigurationObserver {
         publish(session.id)
     }
 
-    /// Changes a session, on the disk before that is said. What follows for its devices is under way when this returns.
+    /// Changes a session, on the disk when this returns. Changes of its devices are under way then.
     ///
     /// - Parameters:
     ///   - isChecked: it is refused, if it runs, where its cameras would find no room on USB.
@@ -209,7 +211,7 @@ final class SessionRegistry: ConfigurationObserver {
         return isKept
     }
 
-    /// Starts it; that it runs, or why not, is told when it is known. A session that was started goes on as it is.
+    /// Starts it. Whether it runs is published when it is known. A session that was started before does not change.
     ///
     /// - Parameter lockID: the lock under which it may set its devices from now on; nil: as before.
     func start(_ id: String, lockID: String?) throws(BusError) {
@@ -222,7 +224,7 @@ final class SessionRegistry: ConfigurationObserver {
         if entry.session.inputs.isEmpty { update(entry, entry.session.run.serve()) }
     }
 
-    /// Stops it, which nothing can keep it from.
+    /// Stops it, also if that can't be written now.
     ///
     /// - Returns: whether that is on the disk.
     func stop(_ id: String) throws(BusError) -> Bool {
@@ -248,7 +250,7 @@ final class SessionRegistry: ConfigurationObserver {
         return isKept
     }
 
-    /// Stops it and forgets it, which nothing can keep it from.
+    /// Stops it and forgets it, also if that can't be written now.
     ///
     /// - Returns: whether that is on the disk.
     func delete(_ id: String) throws(BusError) -> Bool {
@@ -281,14 +283,14 @@ final class SessionRegistry: ConfigurationObserver {
         holders.release(pid: session.owner.pid, startTime: startTime)
     }
 
-    /// Has all of its devices decided anew.
+    /// Decides all of its devices anew.
     func reviewAll(_ entry: Entry) {
         for input in entry.session.inputs { review(input.device) }
     }
 
     // MARK: Changes
 
-    /// A process has ended, or has let go of its last connection for too long.
+    /// A process has ended, or has been without a connection for too long.
     func holderEnded(pid: Int32, startTime: UInt64?, uid: UInt32? = nil) {
         let ended = entries.values.filter { entry in
             let session = entry.session
@@ -340,7 +342,7 @@ final class SessionRegistry: ConfigurationObserver {
                 isKept = isKept && isWritten
             } catch {
                 logger.warning(
-                    "a session does not follow its camera",
+                    "a session could not take the format of its camera",
                     metadata: [
                         "session": "\(entry.session.id)", LogKeys.deviceID: "\(device)", "error": "\(error.message)",
                     ])
@@ -377,7 +379,7 @@ final class SessionRegistry: ConfigurationObserver {
     /// Writes the sessions; what can't be written is tried again, as what has ended must not come back.
     @discardableResult
     func save() -> Bool {
-        let isSaved = keeper.save(sessions)
+        let isSaved = store.save(sessions)
         if !isSaved, saveTimer == nil {
             saveTimer = loop.schedule(afterMilliseconds: Self.saveInterval) { [weak self] in
                 self?.saveTimer = nil

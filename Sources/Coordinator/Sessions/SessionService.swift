@@ -11,13 +11,13 @@ final class SessionService: MethodService {
     private let permission: AuthorizationService
     private let clients: ClientRegistry
     private let resolver: DeviceResolver
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let locks: LockService
     private let pressures: PressureRegistry
 
     init(
         _ sessions: SessionRegistry, _ access: SessionAccess, _ permission: AuthorizationService,
-        _ clients: ClientRegistry, _ resolver: DeviceResolver, _ fleet: WorkerSupervisor, _ locks: LockService,
+        _ clients: ClientRegistry, _ resolver: DeviceResolver, _ workers: WorkerSupervisor, _ locks: LockService,
         _ pressures: PressureRegistry
     ) {
         self.sessions = sessions
@@ -25,7 +25,7 @@ final class SessionService: MethodService {
         self.permission = permission
         self.clients = clients
         self.resolver = resolver
-        self.fleet = fleet
+        self.workers = workers
         self.locks = locks
         self.pressures = pressures
     }
@@ -100,7 +100,7 @@ final class SessionService: MethodService {
             access.ask(call.caller, entry.session)
             livePhotosConfigured(entry.session, before: live)
             if lockID != nil { sessions.reviewAll(entry) }
-            // What is asked for is done; whether the session can run so is told in its state.
+            // The change is made; whether the session can run with it is in its state.
             replyWhenSettled(entry.session.id, isDone: true, respond)
         } catch {
             respond(.failure(error))
@@ -251,10 +251,10 @@ final class SessionService: MethodService {
 
     /// From one that looks back to one that looks to the front; from any other to one that looks back.
     private func otherCamera(than device: String) throws(BusError) -> String {
-        let cameras = fleet.deviceIDs.compactMap { fleet.workers[$0] }.filter {
+        let cameras = workers.deviceIDs.compactMap { workers[$0] }.filter {
             $0.device.identity.mediaType == .video && $0.isConnected && $0.device.id != device
         }
-        let isBack = fleet.workers[device]?.device.identity.position == .back
+        let isBack = workers[device]?.device.identity.position == .back
         let wanted: DevicePosition = isBack ? .front : .back
         guard let other = cameras.first(where: { $0.device.identity.position == wanted }) ?? cameras.first else {
             throw BusError(
@@ -263,8 +263,8 @@ final class SessionService: MethodService {
         return other.device.id
     }
 
-    /// What a session has that names no inputs: the default camera, unless it is to have sound only, and for an `audioData` output the
-    /// default microphone.
+    /// What a session has that names no inputs: the default camera, unless it is to have sound only, and for an
+    /// `audioData` output the default microphone.
     private func defaultInputs(for outputs: [JSONValue]) -> [String] {
         let kinds = Set(outputs.compactMap { $0.string ?? $0["type"]?.string })
         let sound = SessionOutput.Kind.audioData.rawValue
@@ -275,7 +275,7 @@ final class SessionService: MethodService {
 
     /// The first in the order in which devices are offered, which of cameras begins with those that look back.
     private func defaultDevice(_ medium: MediaType) -> String? {
-        let devices = fleet.deviceIDs.compactMap { fleet.workers[$0] }.filter {
+        let devices = workers.deviceIDs.compactMap { workers[$0] }.filter {
             $0.device.identity.mediaType == medium
         }
         return (devices.first { $0.isConnected } ?? devices.first)?.device.id
@@ -283,13 +283,13 @@ final class SessionService: MethodService {
 
     // MARK: The parts
 
-    /// Marks pictures of a running session as another generation when its live photos were set otherwise, except those of cameras that
-    /// others have locked.
+    /// Marks pictures of a running session as another generation when its live photos have changed, except those of
+    /// cameras that others have locked.
     private func livePhotosConfigured(_ session: CaptureSession, before: LivePhotoOutput?) {
         guard session.run.state == .running, let now = session.photoOutput?.livePhoto,
             now.consequence(since: before ?? LivePhotoOutput()) == .reconfiguration
         else { return }
-        for device in fleet.photoConnections(of: session).map(\.input) {
+        for device in workers.photoConnections(of: session).map(\.input) {
             let lock = sessions.held(device).flatMap { $0.id == session.lockID ? $0 : nil }
             sessions.carryOut(["device": .string(device)], of: device, lock) { _ in }
         }

@@ -4,7 +4,7 @@ import CaptureCore
 import LinuxIO
 import Logging
 
-/// Keeps a book in a file of its own beside the device book: what a reply rests on is there before the reply.
+/// Keeps a book in a file of its own in the state directory. Changes are on the disk before the reply.
 final class FileStore<Book: KeptBook>: ProblemReporter {
     private(set) var book = Book()
     /// That it was damaged and begun anew.
@@ -31,7 +31,7 @@ final class FileStore<Book: KeptBook>: ProblemReporter {
             case .content(let found):
                 book = found
                 for why in found.leftOut {
-                    logger.error("of the \(name) something is left out", metadata: ["error": "\(why)"])
+                    logger.error("an entry of the \(name) is left out", metadata: ["error": "\(why)"])
                 }
             case .damaged(let aside, let why):
                 logger.error(

@@ -4,10 +4,11 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Keeps what must outlive this coordinator, and knows what the one before it left.
+/// Keeps what must outlive this coordinator: locks, fences, sessions, exposure locks, decisions. Reads what the one
+/// before it left.
 ///
-/// Where the file is lost, locks are lost with it, and only their fences protect from those who think that they still have one: so
-/// fences go on from a number that no coordinator can have reached by counting.
+/// If the file is lost, its locks are lost. Fences then protect against clients that still believe in their locks: new
+/// fences start at a number that no coordinator can have reached by counting.
 final class RestartStore {
     private let file: StateFile
     private let logger: Logger
@@ -18,12 +19,12 @@ final class RestartStore {
     private var wanted: KeptState
     /// What was decided before this coordinator's time.
     private(set) var inherited: Set<String>
-    /// What the coordinator before left, or what can be said of it.
+    /// What the coordinator before this one left, as far as it could be read.
     let found: KeptState
     /// Keeps a reserve of fences, for when the file is lost.
     private let books: DeviceStore
 
-    /// Decisions that are kept at most; each is needed for the moment until its devices have been told.
+    /// The most decisions that are kept. Each is needed until its devices have got their orders.
     private static let maximumDecisions = 256
     /// Devices that are set for photos, also those that have gone since.
     private static let maximumStandIns = 256
@@ -73,7 +74,7 @@ final class RestartStore {
     /// No fence above this one is given out before it is written.
     var savedFence: UInt64 { written?.fence ?? 0 }
 
-    /// What is written is not what should be.
+    /// The file is not up to date.
     var isBehind: Bool { written != wanted }
 
     /// Writes locks and fence, unless that is what the file holds.
@@ -91,7 +92,8 @@ final class RestartStore {
         return write()
     }
 
-    /// Exposures that are to be locked when they have settled: those of the coordinator before this one, until others are saved.
+    /// Exposures that are to be locked when they have settled: those of the coordinator before this one, until others
+    /// are saved.
     var exposures: [KeptExposure] { wanted.exposures }
 
     /// Writes the exposures that are to be locked, unless those are what the file holds.
@@ -100,11 +102,12 @@ final class RestartStore {
         return write()
     }
 
-    /// What is set on a device for a photo, by `uniqueID`, also by a worker of the coordinator before this one; nil: nothing.
+    /// What is set on a device for a photo, by `uniqueID`, also by a worker of the coordinator before this one; nil:
+    /// nothing.
     func standIn(_ uniqueID: String) -> JSONValue? { wanted.standIns[uniqueID] }
 
-    /// Writes what is set on a device for a photo, unless that is what the file holds. A worker that dies together with this coordinator puts
-    /// nothing back, and the next one of that device does.
+    /// Writes what is set on a device for a photo, unless that is what the file holds. A worker that dies together with
+    /// this coordinator puts nothing back, and the next one of that device does.
     ///
     /// - Parameter standIn: nil: nothing any more.
     func save(standIn: JSONValue?, of uniqueID: String) {
@@ -124,7 +127,7 @@ final class RestartStore {
         return false
     }
 
-    /// All devices of the transaction have been told. It is forgotten with the next write.
+    /// All devices of the transaction have got their orders. It is forgotten with the next write.
     func settle(_ transaction: String) { wanted.decided.removeAll { $0 == transaction } }
 
     func isDecided(_ transaction: String) -> Bool { wanted.decided.contains(transaction) }

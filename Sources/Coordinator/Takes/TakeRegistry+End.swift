@@ -3,7 +3,7 @@ import CaptureCore
 import JSON
 import Logging
 
-/// What is thrown away of takes, and what they become in the end.
+/// Ends of takes: discarded or finished.
 extension TakeRegistry {
     /// Removes a segment, and then its files; the completion gets those that were there.
     ///
@@ -19,7 +19,7 @@ extension TakeRegistry {
         tellDeleted(id, segment)
     }
 
-    /// Somebody has removed the files of a movie; of a segment, its take is without it.
+    /// A client has removed the files of a movie. If it was a segment, its take loses it.
     func isGone(_ movie: String) {
         guard let id = takes.first(where: { $0.take.segments.contains { $0.id == movie } })?.id else { return }
         // While it is finished that fails by itself.
@@ -40,7 +40,8 @@ extension TakeRegistry {
         }
     }
 
-    /// One after the other, whatever becomes of each; the completion gets the files that were there, and the first error.
+    /// One after the other, whatever becomes of each; the completion gets the files that were there, and the first
+    /// error.
     func remove(
         _ segments: ArraySlice<String>, _ done: [JSONValue] = [], _ failure: BusError? = nil,
         then completion: @escaping Completion<[JSONValue]>
@@ -80,9 +81,9 @@ extension TakeRegistry {
         answerWaiting(id, .failure(BusError(.cancelled, "The take was thrown away.")))
     }
 
-    /// Goes on with throwing away a take: what is recorded is ended, and then all is removed.
+    /// Continues to throw away a take: ends what is being recorded, and then removes everything.
     func removeAll(_ id: String, completion: @escaping Completion<[JSONValue]>) {
-        // The next bus goes on with it.
+        // The next bus continues.
         guard !hasEnded, let take = file.book[id]?.take else { return completion(.failure(MovieRegistry.shuttingDown)) }
         let all = take.segments.map(\.id) + (take.current.map { [$0.id] } ?? [])
         let body = { [weak self] in

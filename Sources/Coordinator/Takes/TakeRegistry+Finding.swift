@@ -8,7 +8,7 @@ extension TakeRegistry {
     /// What became of a segment that no recorder makes any more, as far as is known here.
     func settle(_ id: String, _ movie: RunningMovie? = nil) {
         guard !hasEnded, unsettled.contains(id), let segment = file.book[id]?.take.current else { return }
-        // Its recorder has said hello; it may have been told to end meanwhile, or before.
+        // Its recorder has said hello. It may have got an order to end.
         guard !movies.isBeingMade(segment.id) else {
             unsettled.remove(id)
             if file.book[id]?.take.state == .ending { stop(segment.id, of: id) }
@@ -50,7 +50,7 @@ extension TakeRegistry {
             state == "finished" || state == "recovered")
     }
 
-    /// Goes on with a take that was being finished when the coordinator before ended.
+    /// Continues a take that was being finished when the coordinator before this one ended.
     func goOnFinishing(_ id: String) {
         findOut(id) { [weak self] result in
             guard let self, let entry = try? result.get() else { return }
@@ -58,8 +58,8 @@ extension TakeRegistry {
         }
     }
 
-    /// Whether a take that was being finished is a movie now; the completion gets the movie's entry when that is known, null where there is
-    /// none, and `shuttingDown` when the bus ends before.
+    /// Whether a take that was being finished is a movie now; the completion gets the movie's entry when that is known,
+    /// null where there is none, and `shuttingDown` when the bus ends before.
     func findOut(_ id: String, completion: @escaping Completion<JSONValue>) {
         library.recover(id, tellsOfFinished: false) { [weak self] _ in
             guard let self, !hasEnded else { return completion(.failure(MovieRegistry.shuttingDown)) }

@@ -23,20 +23,22 @@ final class TakeRegistry: MovieProgressObserver {
     let library: LibrarianSupervisor
     let file: FileStore<TakeBook>
     let logger: Logger
-    /// Who waits for the end of a segment, by take.
+    /// Requests that wait for the end of a segment, by take.
     private var waiting: [String: [Completion<JSONValue>]] = [:]
-    /// How the last segment of a take has ended.
+    /// How the last segment of each take ended.
     var ends: [String: JSONValue] = [:]
     /// Those that are being thrown away, and what waits for the end of their segment.
     var discarding: Set<String> = []
     var afterEnd: [String: () -> Void] = [:]
-    /// Segments of a coordinator before this one, and those whose recorder died: what became of them is being found out.
+    /// Takes with a segment of a coordinator before this one, or of a recorder that died. What became of it is being
+    /// found out.
     var unsettled: Set<String> = []
     var hasEnded = false
 
-    /// How long the recorders that a coordinator before this one has left may take to say hello, and its librarians to end, milliseconds.
+    /// How long the recorders that a coordinator before this one has left may take to say hello, and its librarians to
+    /// end, milliseconds.
     private static let greeting: Int64 = 3000
-    /// How far apart is asked for what can't be told yet, milliseconds.
+    /// The time between two questions about what is not known yet, milliseconds.
     static let pause: Int64 = 2000
     private static let maximumWaiting = 64
     /// In how many places in a row there may be a file already where a segment is to be.
@@ -56,7 +58,7 @@ final class TakeRegistry: MovieProgressObserver {
         movies.takes = self
     }
 
-    /// Goes on with what the coordinator before has left.
+    /// Continues what the coordinator before this one left.
     func begin() {
         for take in file.book.takes { publish(take.id) }
         for kept in file.book.takes where kept.isDiscarded {
@@ -89,7 +91,7 @@ final class TakeRegistry: MovieProgressObserver {
         return take
     }
 
-    /// Changes a take, tells its state, and has it written; the body is called when it is, or can't be.
+    /// Changes a take, publishes it, and has it written. The body is called when it is written, or can't be.
     @discardableResult
     func change<Value>(
         _ id: String, then body: @escaping () -> Void = {}, _ change: (inout KeptTake) throws(BusError) -> Value
@@ -103,7 +105,7 @@ final class TakeRegistry: MovieProgressObserver {
 
     // MARK: Creation
 
-    /// Takes a new one in; the completion is called when it is on the disk.
+    /// Adds a take. The completion is called when it is on the disk.
     ///
     /// - Throws: `limitExceeded`.
     func add(_ take: KeptTake, completion: @escaping Completion<KeptTake>) throws(BusError) {
@@ -139,7 +141,7 @@ final class TakeRegistry: MovieProgressObserver {
             guard let begun else { return }
             self?.start(id, begun, misses, beginning, completion)
         }
-        // What is being begun has to be known to who comes after a crash.
+        // The next coordinator must know of the segment after a crash.
         try change(id, then: start) { kept throws(BusError) in
             kept.shape(&request)
             try kept.record(request.movie, path: request.path)
@@ -241,8 +243,8 @@ final class TakeRegistry: MovieProgressObserver {
 
     // MARK: Ends of segments
 
-    /// Ends the segment that is recorded; the completion is called when its file is closed, with how it ended, and at once where the last one
-    /// has ended already.
+    /// Ends the segment that is recorded; the completion is called when its file is closed, with how it ended, and at
+    /// once where the last one has ended already.
     ///
     /// - Throws: `takeNotFound`, `notRecording`, `limitExceeded`.
     func pause(_ id: String, completion: @escaping Completion<JSONValue>) throws(BusError) {
@@ -262,7 +264,7 @@ final class TakeRegistry: MovieProgressObserver {
 
     func stop(_ segment: String, of id: String) {
         movies.stop(segment) { [weak self] result in
-            // The end itself is told when it comes.
+            // The end is published when it comes.
             if case .failure(let error) = result { self?.answerWaiting(id, .failure(error)) }
         }
     }
@@ -273,7 +275,8 @@ final class TakeRegistry: MovieProgressObserver {
 
     /// A movie has ended, also one that is no segment.
     ///
-    /// - Returns: whether what has become of it is found out here; not of what had not begun, or is no segment of a take.
+    /// - Returns: whether what has become of it is found out here; not of what had not begun, or is no segment of a
+    ///     take.
     func finished(_ movie: RunningMovie) -> Bool {
         guard let id = movie.request.take, file.book[id]?.take.current?.id == movie.id, movie.hasBegun,
             let result = movie.result

@@ -10,21 +10,21 @@ final class TakeService: MethodService {
     private let reader: MovieRequestReader
     private let places: MoviePlaces
     private let sessions: SessionRegistry
-    private let fleet: WorkerSupervisor
+    private let workers: WorkerSupervisor
     private let permission: AuthorizationService
     private let clients: ClientRegistry
     private let cancellations: CancellationTable
 
     init(
         _ takes: TakeRegistry, _ reader: MovieRequestReader, _ places: MoviePlaces, _ sessions: SessionRegistry,
-        _ fleet: WorkerSupervisor, _ permission: AuthorizationService, _ clients: ClientRegistry,
+        _ workers: WorkerSupervisor, _ permission: AuthorizationService, _ clients: ClientRegistry,
         _ cancellations: CancellationTable
     ) {
         self.takes = takes
         self.reader = reader
         self.places = places
         self.sessions = sessions
-        self.fleet = fleet
+        self.workers = workers
         self.permission = permission
         self.clients = clients
         self.cancellations = cancellations
@@ -93,8 +93,8 @@ final class TakeService: MethodService {
             throw .invalidParams(
                 "session", "it has no movie output: session.configure {addOutput: \"movie\"} adds one")
         }
-        if let microphone = call.string("microphone"), fleet.workers[microphone] == nil {
-            throw .deviceNotFound(microphone, known: fleet.deviceIDs)
+        if let microphone = call.string("microphone"), workers[microphone] == nil {
+            throw .deviceNotFound(microphone, known: workers.deviceIDs)
         }
         return MovieSubject(session: session)
     }
@@ -149,7 +149,7 @@ final class TakeService: MethodService {
         // Devices as they are called now.
         for (name, device) in [("device", take.camera ?? take.microphone), ("microphone", take.microphone)] {
             guard params[name]?.string != nil, let device else { continue }
-            params[name] = .string(fleet.worker(of: device.uniqueID)?.device.id ?? device.id)
+            params[name] = .string(workers.worker(of: device.uniqueID)?.device.id ?? device.id)
         }
         return .object(params)
     }
