@@ -38,7 +38,7 @@ public final class Coordinator: BusLifetime {
     let sessions: SessionRegistry
     let recorders: RecorderSupervisor
     let librarians: LibrarianSupervisor
-    let places: MoviePlaces
+    let places: RecordingPlaces
     let movies: MovieRegistry
     let movieControls: MovieControls
     let takes: TakeRegistry
@@ -160,7 +160,7 @@ public final class Coordinator: BusLifetime {
                 logger: logger)
             librarians = LibrarianSupervisor(
                 loop, program: try StartUp.librarianProgram(options), runtimeDirectory: directory, logger: logger)
-            places = MoviePlaces(configuration, stateDirectory: books.directory)
+            places = RecordingPlaces(configuration, stateDirectory: books.directory)
             movies = MovieRegistry(
                 loop, events: events, holders, recorders, MovieAccess(permission, sessions, workers), workers,
                 logger: logger)

@@ -5,11 +5,6 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Knows problems of one part of the bus.
-protocol ProblemReporter {
-    var problems: [Problem] { get }
-}
-
 /// Publishes `state/bus/`: the bus, its devices, its problems and the machine's pressure.
 final class BusState {
     static let version = "0.1.0"

@@ -139,3 +139,8 @@ struct Problem: Hashable {
             message: "\(key): there is no such user or group on this machine; the entry has no effect.")
     }
 }
+
+/// Knows problems of one part of the bus.
+protocol ProblemReporter {
+    var problems: [Problem] { get }
+}

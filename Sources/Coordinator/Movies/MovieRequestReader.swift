@@ -12,14 +12,14 @@ final class MovieRequestReader {
     let workers: WorkerSupervisor
     let permission: AuthorizationService
     let clients: ClientRegistry
-    private let places: MoviePlaces
+    private let places: RecordingPlaces
 
     /// How long before the movies of a rig begin, so that all cameras deliver frames by then, nanoseconds.
     private static let rigLead: Int64 = 1_000_000_000
 
     init(
         _ resolver: DeviceResolver, _ rigs: RigRegistry, _ sessions: SessionRegistry, _ workers: WorkerSupervisor,
-        _ permission: AuthorizationService, _ clients: ClientRegistry, _ places: MoviePlaces
+        _ permission: AuthorizationService, _ clients: ClientRegistry, _ places: RecordingPlaces
     ) {
         self.resolver = resolver
         self.rigs = rigs

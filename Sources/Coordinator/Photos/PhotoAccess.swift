@@ -11,11 +11,11 @@ final class PhotoAccess {
     private let sessions: SessionRegistry
     private let workers: WorkerSupervisor
     private let movies: MovieRegistry
-    private let places: MoviePlaces
+    private let places: RecordingPlaces
 
     init(
         _ permission: AuthorizationService, _ clients: ClientRegistry, _ sessions: SessionRegistry,
-        _ workers: WorkerSupervisor, _ movies: MovieRegistry, _ places: MoviePlaces
+        _ workers: WorkerSupervisor, _ movies: MovieRegistry, _ places: RecordingPlaces
     ) {
         self.permission = permission
         self.clients = clients

@@ -14,7 +14,7 @@ final class PhotoRequestReader {
     private let permission: AuthorizationService
     private let clients: ClientRegistry
     private let access: PhotoAccess
-    private let places: MoviePlaces
+    private let places: RecordingPlaces
     private var used = PhotoIDLedger()
 
     /// How long the photos of a burst or a bracket may take, nanoseconds.
@@ -23,7 +23,7 @@ final class PhotoRequestReader {
     init(
         _ resolver: DeviceResolver, _ rigs: RigRegistry, _ sessions: SessionRegistry, _ workers: WorkerSupervisor,
         _ locks: LockService, _ permission: AuthorizationService, _ clients: ClientRegistry, _ access: PhotoAccess,
-        _ places: MoviePlaces
+        _ places: RecordingPlaces
     ) {
         self.resolver = resolver
         self.rigs = rigs

@@ -8,7 +8,7 @@ import LinuxIO
 final class TakeService: MethodService {
     private let takes: TakeRegistry
     private let reader: MovieRequestReader
-    private let places: MoviePlaces
+    private let places: RecordingPlaces
     private let sessions: SessionRegistry
     private let workers: WorkerSupervisor
     private let permission: AuthorizationService
@@ -16,7 +16,7 @@ final class TakeService: MethodService {
     private let cancellations: CancellationTable
 
     init(
-        _ takes: TakeRegistry, _ reader: MovieRequestReader, _ places: MoviePlaces, _ sessions: SessionRegistry,
+        _ takes: TakeRegistry, _ reader: MovieRequestReader, _ places: RecordingPlaces, _ sessions: SessionRegistry,
         _ workers: WorkerSupervisor, _ permission: AuthorizationService, _ clients: ClientRegistry,
         _ cancellations: CancellationTable
     ) {

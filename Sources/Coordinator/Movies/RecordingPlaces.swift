@@ -4,7 +4,7 @@ import Glibc
 import LinuxIO
 
 /// Where movies and photos may be stored, as the configuration is now.
-final class MoviePlaces {
+final class RecordingPlaces {
     private let configuration: LiveConfiguration
     /// Where state is kept; nil: nowhere.
     private let stateDirectory: String?
