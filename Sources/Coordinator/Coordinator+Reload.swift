@@ -5,35 +5,35 @@ import Logging
 
 /// SIGHUP
 extension Coordinator {
-    /// Reads the configuration again. A file that can't be read or is wrong changes nothing. Who has which role is as before until those
-    /// whom it names have been looked up.
+    /// Reads the configuration again. A file that can't be read or is wrong changes nothing. Roles stay until the users
+    /// and groups in the file have been looked up.
     func reload() {
         service.notify("RELOADING=1")
         do {
-            let read = try StartUp.readConfiguration(options.configurationPath)
+            let read = try StartUp.readConfiguration(configuration.options.configurationPath)
             try lookUpNames(read)
-            configuration = read
-            fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
-            recorders.logLevel = configuration.logLevel
-            library.directory = moviePlace.library
-            connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
-            fleet.order = DeviceOrder(configured: configuration.order)
-            rigs.setConfigured(configuration.rigs)
+            configuration.current = read
+            workers.launch = StartUp.launch(workers.launch.program, directory, hasGroup: group != nil, read)
+            recorders.logLevel = read.logLevel
+            librarians.directory = places.current.library
+            connections.setLimits(perUser: read.connectionsPerUser, total: read.connections)
+            workers.order = DeviceOrder(configured: read.order)
+            rigs.setConfigured(read.rigs)
             // The handler's level, where it has one for all.
             var logger = logger
-            if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
+            if let level = Logger.Level(rawValue: read.logLevel) { logger.logLevel = level }
             logger.info("configuration read again")
-            refusal = nil
-            discoverDevices()
+            configuration.refusal = nil
+            updater.discover()
         } catch {
-            logger.error("the configuration is left as it was", metadata: ["error": "\(error)"])
-            refusal = .configurationRefused("\(error)")
-            tellProblems()
+            logger.error("the configuration was not read again", metadata: ["error": "\(error)"])
+            configuration.refusal = .configurationRefused("\(error)")
+            state.problemsChanged()
             service.notify("READY=1")
         }
     }
 
-    // A name service may be a network away, and has nobody here wait for it.
+    // A name service may be on the network: nothing waits for it.
     private func lookUpNames(_ configuration: Configuration) throws(SystemError) {
         if lookUp == nil {
             lookUp = try BackgroundWork(
@@ -44,11 +44,10 @@ extension Coordinator {
     }
 
     private func setPolicy(_ policy: AuthorizationPolicy, unknown: [String]) {
-        guard !isStopping else { return }
-        permission.setPolicy(policy)
+        guard !lifecycle.isStopping else { return }
+        permission.setPolicy(policy, unknown: unknown)
         connections.setUnbounded(policy.gateway)
-        unknownUsers = unknown.map { .userUnknown($0) }
-        tellProblems()
+        state.problemsChanged()
         service.notify("READY=1")
     }
 }

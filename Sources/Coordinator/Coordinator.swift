@@ -7,132 +7,78 @@ import LinuxIO
 public import Logging
 import ZeroMQ
 
-/// The coordinator: identity, locks, state and supervision. It touches no device and no pixel.
-public final class Coordinator {
-    static let version = "0.1.0"
-
-    let options: Options
-    var configuration: Configuration
+/// Makes the services and connects them; starts and ends the bus. It touches no device and no pixel.
+public final class Coordinator: BusLifetime {
+    let configuration: LiveConfiguration
+    let lifecycle = Lifecycle()
     let logger: Logger
     let directory: RuntimeDirectory
     let group: UInt32?
     let loop: Loop
-    let epoch = hexadecimal(randomBytes(8))
-    let started = MonotonicClock.now()
+    let service: ServiceManager
     let connections: ConnectionGuard
     let events: EventSocket
-    let holders: HolderWatch
-    let locks: LockDesk
-    let fleet: DeviceFleet
-    let books: BookKeeper
-    let permission: AuthorizationDesk
-    let permissionKeeper: AuthorizationKeeper
-    let roster: DeviceRoster
-    let sources: SourceDesk
-    let profiles: BookFile<ProfileBook>
-    let rigs: RigDesk
-    let matchers: MatcherFleet
-    let pressures: PressureDesk
-    let recorders: RecorderFleet
-    let movies: MovieDesk
-    let library: LibraryDesk
-    let libraryParts = AttachmentBudget(.libraryParts)
-    let takes: TakeDesk
-    let photos: PhotoDesk
-    let live: LivePhotoDesk
-    let loans = MovieLoans()
-    var ledger = RequestLedger()
-    /// How to give up what waits, by the user and the key of the request.
-    var cancellations: [RequestKey: () -> Void] = [:]
-    /// Those who wait for one request's answer.
-    var joined: [RequestKey: [AnswerTaker]] = [:]
-    private(set) lazy var keptAnswers = KeptAnswers(loop)
-    /// What clients called themselves in `bus.hello`, by connection.
-    var clientNames = BoundedDictionary<[UInt8], String>(limit: 1024)
-    /// The same by process, which is all that a subscriber is known by.
-    var processNames = BoundedDictionary<ConnectionGuard.Peer, String>(limit: 1024)
-    /// The names behind the numbers of those on other machines.
-    var remoteNames = BoundedDictionary<UInt32, String>(limit: 4096)
-    var isStopping = false
-    /// Movies are being finished, before all else ends: nothing is begun any more.
-    var isFinishing = false
-
-    private(set) lazy var sessions = SessionDesk(
-        loop, events: events, keeper: keeper, locks: locks, fleet: fleet, holders: holders, books: books,
-        logger: logger, link: { [weak self] in self?.configuration.link(of: $0) },
-        halt: { [weak self] in self?.halt($0) }, refusal: { [weak self] in self?.refusal($0) },
-        carryOut: { [weak self] batch, respond in self?.carryOut(batch, respond) })
-
-    private(set) lazy var desk: ConfigurationDesk = {
-        let desk = ConfigurationDesk(keeper) { [weak self] in self?.fleet.workers[$0] }
-        desk.onEnd = { [weak self] device in
-            // At the end workers go without taking back what was not decided.
-            guard let self, !isStopping, let worker = fleet.workers[device] else { return }
-            remember(worker)
-        }
-        return desk
-    }()
-    private(set) lazy var exposures = ExposureDesk(
-        loop, locks, keeper,
-        set: { [weak self] device, fence, respond in
-            self?.setControls(["exposureMode": "locked"], device, fence, respond)
-        },
-        tell: { [weak self] device, members in
-            guard let self, !isStopping else { return }
-            events.event("event/device/\(device)", "exposureLockFailed", members)
-        })
-    let keeper: StateKeeper
-    private(set) var commands: CommandSocket?
+    let state: BusState
+    let replies: ReplyCache
+    let departures: ClientDepartures
+    let permission: AuthorizationService
+    let access: DeviceAccess
+    let books: DeviceStore
+    let sources: SourceRegistry
+    let workers: WorkerSupervisor
+    let updater: DeviceUpdater
+    let publisher: DevicePublisher
+    let pressures: PressureRegistry
+    let locks: LockService
+    let configurations: ConfigurationService
+    let exposures: ExposureLockRegistry
+    let controls: ControlService
+    let rigs: RigRegistry
+    let matchers: MatcherSupervisor
+    let sessions: SessionRegistry
+    let recorders: RecorderSupervisor
+    let librarians: LibrarianSupervisor
+    let places: RecordingPlaces
+    let movies: MovieRegistry
+    let movieControls: MovieControls
+    let takes: TakeRegistry
+    let live: LivePhotoSupervisor
+    let photos: PhotoService
+    /// Looks up the users and groups of a configuration that was read again; from the first time on.
+    var lookUp: BackgroundWork<Configuration, (policy: AuthorizationPolicy, unknown: [String])>?
+    private let permissions: AuthorizationStore
+    private let profiles: FileStore<ProfileBook>
+    private let deviceSearch: DeviceSearch
+    private let counters = CommandCounters()
+    private let bus: BusService
+    private let router: RequestRouter
+    private var commands: CommandSocket?
     private let context: Context
     private let doorkeeper: Doorkeeper
     private let signals: SignalDescriptor
     private let lock: LockFile
-    /// What the service manager listens at for us.
+    /// Sockets on which the service manager listens for this process.
     private let inherited: InheritedSockets
-    let service: ServiceManager
-    let discovery: Discovery
-    let hotplug: HotplugWatch
-    var hasToldReady = false
-    /// Whether there are virtual cameras because there was nothing else at the start.
-    var usesDefaultCameras: Bool?
-    /// What is wrong with how this is set up.
-    var problems: [Problem] = []
-    /// Whom the configuration names, and nobody is.
-    var unknownUsers: [Problem] = []
-    /// Why the configuration was not read again.
-    var refusal: Problem?
-    /// Nodes that the last search could not look at.
-    var unreadable: [String] = []
-    /// Which devices were connected when they were published last, by `uniqueID`.
-    var connected: [String: Bool] = [:]
-    /// What each camera's worker last told of its scene, by id.
-    var scenes: [String: JSONValue] = [:]
     private var failure: StartError?
-    /// Looks up whom the configuration names when it was read again; from the first time on.
-    var lookUp: BackgroundWork<Configuration, (policy: AuthorizationPolicy, unknown: [String])>?
-    /// How long requests wait for the first search for cameras, milliseconds.
-    static let searchPatience: Int64 = 2000
-    /// How long a worker without a coordinator lives at most, with time to spare, milliseconds.
-    static let workerGrace: Int64 = 60_000
 
-    /// When processes that have let go of their last connection lose what they hold.
-    var graces: [ConnectionGuard.Peer: Loop.Token] = [:]
+    /// How long requests wait for the first search for cameras, milliseconds.
+    private static let searchPatience: Int64 = 2000
 
     /// Takes the runtime directory and opens the sockets.
-    public init(_ options: Options, logger: Logger) throws(StartError) {
-        self.options = options
+    public init(_ options: CoordinatorOptions, logger: Logger) throws(StartError) {
         var logger = logger
         let environment = CurrentProcess.environment()
         inherited = InheritedSockets(environment)
         do {
-            configuration = try StartUp.readConfiguration(options.configurationPath)
-            if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
+            configuration = try LiveConfiguration(options)
+            let current = configuration.current
+            if let level = Logger.Level(rawValue: current.logLevel) { logger.logLevel = level }
             self.logger = logger
             directory = try RuntimeDirectory.server(
-                flag: options.runtimeDirectory ?? configuration.runtimeDirectory, environment: environment,
+                flag: options.runtimeDirectory ?? current.runtimeDirectory, environment: environment,
                 uid: CurrentProcess.uid)
-            // The group of the system service: ours to give away as root, or when we are in it ourselves.
-            group = CurrentProcess.groupID(named: configuration.group).flatMap { group in
+            // The group of the system service. Root, and members of the group, may give files to it.
+            group = CurrentProcess.groupID(named: current.group).flatMap { group in
                 CurrentProcess.uid == 0 || CurrentProcess.isMember(of: group) ? group : nil
             }
             try StartUp.makeDirectories(directory, group: group)
@@ -143,90 +89,125 @@ public final class Coordinator {
             Context.reserveDescriptors(256)
             try PeerAddressTest.run(at: "\(directory.internalDirectory)/test.sock")
             context = try Context()
-            // Everybody whom the sockets' modes let through may connect; what is allowed is decided per request.
+            // The modes of the sockets decide who may connect. What a client may do is decided for each request.
             doorkeeper = try Doorkeeper(context, loop) { _, _ in .admit }
             service = ServiceManager(environment: CurrentProcess.environment)
             connections = ConnectionGuard(
-                loop, perUser: configuration.connectionsPerUser, total: configuration.connections, logger: logger)
-            let mode: UInt32 = group == nil ? 0o600 : 0o660
-            let workers = try ServerSocket(
-                context,
-                .init(
-                    kind: .router, path: directory.workersSocket, mode: 0o600, sendHighWaterMark: 1000,
-                    receiveHighWaterMark: 1000, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
-                    authenticationDomain: "workers"))
-            let eventServer = try ServerSocket(
-                context,
-                .init(
-                    kind: .extendedPublish, path: directory.eventsSocket, mode: mode, group: group,
-                    sendHighWaterMark: 1000, receiveHighWaterMark: 1000, maximumMessageBytes: 1024,
-                    authenticationDomain: "events", welcome: Array("welcome/".utf8)), inherited: inherited)
-            // Every unsubscription is told, so that those of a connection can be counted.
-            try eventServer.socket.set(.xpubVerboser, 1)
+                loop, perUser: current.connectionsPerUser, total: current.connections, logger: logger)
+            let sockets = SocketMaker(context, directory, group, inherited)
+            let workerServer = try sockets.internalServer(directory.workersSocket, domain: "workers")
+            let eventServer = try sockets.eventServer()
             connections.add(eventServer)
+            let epoch = hexadecimal(randomBytes(8))
             events = EventSocket(loop, eventServer, connections, epoch: epoch)
-            let runtime = [
-                options.runtimeDirectory, configuration.runtimeDirectory, environment["CAMERABUS_RUNTIME_DIR"],
-            ]
-            books = try BookKeeper(
-                loop,
-                StateDirectory.choose(
-                    flag: options.stateDirectory, configured: configuration.stateDirectory, runtime: directory,
-                    isRuntimeNamed: runtime.contains { !($0 ?? "").isEmpty }, environment: environment,
-                    uid: CurrentProcess.uid), logger: logger)
-            keeper = try StateKeeper(
-                StateFile(path: directory.stateFile), epoch: epoch, floor: books.book.fence, logger: logger)
-            keeper.onFence = { [books] fence in
-                if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
-            }
-            // Before anybody can connect: here one may wait for the name service.
-            let (policy, unknown) = AuthorizationPolicy.resolved(configuration, owner: CurrentProcess.uid)
+            books = try DeviceStore(
+                loop, StartUp.stateDirectory(options, current, directory, environment), logger: logger)
+            let store = try RestartStore(StateFile(path: directory.stateFile), epoch: epoch, books, logger: logger)
+            let clients = ClientRegistry(connections)
+            let cancellations = CancellationTable()
+            replies = ReplyCache(loop)
+
+            // Before anybody can connect: this may wait for the name service.
+            let (policy, unknown) = AuthorizationPolicy.resolved(current, owner: CurrentProcess.uid)
             connections.setUnbounded(policy.gateway)
             var authorizations = AuthorizationBook(policy: policy)
-            unknownUsers = unknown.map { .userUnknown($0) }
-            permissionKeeper = try AuthorizationKeeper(
-                loop, directory: books.directory, bootID: keeper.bootID, &authorizations, logger: logger)
-            holders = HolderWatch(loop)
-            permission = AuthorizationDesk(
-                loop, events: events, authorizations, permissionKeeper, holders, logger: logger)
-            locks = LockDesk(loop, events: events, keeper: keeper, holders: holders, logger: logger)
-            let program = try StartUp.workerProgram(options)
-            fleet = DeviceFleet(
-                loop, workers,
-                launch: StartUp.launch(program, directory, hasGroup: group != nil, configuration),
+            permissions = try AuthorizationStore(
+                loop, directory: books.directory, bootID: store.bootID, &authorizations, logger: logger)
+            let holders = HolderWatcher(loop)
+            permission = AuthorizationService(
+                loop, events: events, authorizations, permissions, unknown: unknown, holders, clients, cancellations,
                 logger: logger)
-            discovery = Discovery(loop, program: program, logger: logger)
-            hotplug = HotplugWatch(loop, logger: logger)
-            roster = DeviceRoster(books)
-            sources = SourceDesk(loop, holders, path: directory.sourcesFile, logger: logger)
-            profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
-            rigs = RigDesk(
-                BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
-            pressures = try PressureDesk(
-                loop,
-                root: options.watchesPressure && configuration.watchesPressure ? configuration.pressureRoot : nil,
+            let remotes = RemoteUserRegistry(permission)
+
+            let workerProgram = try StartUp.workerProgram(options)
+            workers = WorkerSupervisor(
+                loop, lifecycle, workerServer,
+                launch: StartUp.launch(workerProgram, directory, hasGroup: group != nil, current), events, books,
+                store,
+                permission, logger: logger)
+            access = DeviceAccess(workers, permission)
+            rigs = RigRegistry(
+                FileStore(loop, directory: books.directory, name: "rigs", logger: logger), events: events, workers)
+            let resolver = DeviceResolver(workers, rigs)
+            locks = LockService(
+                loop, events: events, store: store, holders: holders, resolver, clients, cancellations, logger: logger
+            )
+            deviceSearch = DeviceSearch(loop, program: workerProgram, logger: logger)
+            let hotplug = HotplugWatcher(loop, logger: logger)
+            let registry = DeviceRegistry(books)
+            sources = SourceRegistry(loop, holders, path: directory.sourcesFile, logger: logger)
+            updater = DeviceUpdater(
+                configuration, lifecycle, directory, books, registry, sources, locks, workers, deviceSearch, hotplug,
                 logger: logger)
-            let recorderServer = try ServerSocket(
-                context,
-                .init(
-                    kind: .router, path: directory.recordersSocket, mode: 0o600, sendHighWaterMark: 1000,
-                    receiveHighWaterMark: 1000, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
-                    authenticationDomain: "recorders"))
-            recorders = RecorderFleet(
-                loop, recorderServer, program: try StartUp.recorderProgram(options), directory: directory,
-                logLevel: configuration.logLevel, logger: logger)
-            movies = MovieDesk(loop, events: events, holders, recorders, logger: logger)
-            library = LibraryDesk(
-                loop, program: try StartUp.librarianProgram(options),
-                runtimeDirectory: directory, logger: logger)
-            takes = TakeDesk(
-                loop, events: events, movies, library,
-                BookFile(loop, directory: books.directory, name: "takes", logger: logger), logger: logger)
-            live = LivePhotoDesk(loop, recorders, directory: directory, logger: logger)
-            photos = PhotoDesk(
-                loop, events: events, holders, locks, fleet, maximumReply: configuration.photoReply, logger: logger)
-            matchers = MatcherFleet(
-                loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
+            profiles = FileStore(loop, directory: books.directory, name: "profiles", logger: logger)
+            pressures = try PressureRegistry(
+                loop, root: options.watchesPressure && current.watchesPressure ? current.pressureRoot : nil,
+                logger: logger)
+            publisher = DevicePublisher(lifecycle, events, workers, locks, pressures, rigs)
+            configurations = ConfigurationService(lifecycle, store, workers, books, locks, resolver, clients)
+            exposures = ExposureLockRegistry(loop, lifecycle, events, locks, store, configurations)
+            controls = ControlService(resolver, clients, locks, configurations, exposures, access, books)
+            matchers = MatcherSupervisor(loop, program: try StartUp.matcherProgram(options), workers, logger: logger)
+
+            let sessionAccess = SessionAccess(permission, clients)
+            sessions = SessionRegistry(
+                loop, events: events, store: store, locks: locks, workers: workers, holders: holders, books: books,
+                configuration, pressures, sessionAccess, configurations, logger: logger)
+
+            recorders = RecorderSupervisor(
+                loop, try sockets.internalServer(directory.recordersSocket, domain: "recorders"),
+                program: try StartUp.recorderProgram(options), directory: directory, logLevel: current.logLevel,
+                logger: logger)
+            librarians = LibrarianSupervisor(
+                loop, program: try StartUp.librarianProgram(options), runtimeDirectory: directory, logger: logger)
+            places = RecordingPlaces(configuration, stateDirectory: books.directory)
+            movies = MovieRegistry(
+                loop, events: events, holders, recorders, MovieAccess(permission, sessions, workers), workers,
+                logger: logger)
+            movieControls = MovieControls(loop, lifecycle, directory, workers, recorders, movies, sessions, resolver)
+            let reader = MovieRequestReader(resolver, rigs, sessions, workers, permission, clients, places)
+            let takeFile = FileStore<TakeBook>(loop, directory: books.directory, name: "takes", logger: logger)
+            takes = TakeRegistry(loop, events: events, movies, librarians, takeFile, logger: logger)
+
+            let planner = LivePhotoPlanner(loop, lifecycle, sessions, workers, resolver, permission)
+            live = LivePhotoSupervisor(
+                loop, lifecycle, recorders, sessions, planner, directory: directory, logger: logger)
+            let photoAccess = PhotoAccess(permission, clients, sessions, workers, movies, places)
+            photos = PhotoService(
+                loop, lifecycle, events: events, holders, locks, workers, sessions, movies, publisher,
+                PhotoRequestReader(
+                    resolver, rigs, sessions, workers, locks, permission, clients, photoAccess, places),
+                photoAccess, planner, live, librarians, cancellations, maximumReply: current.photoReply, logger: logger)
+            // After movies and photos: of a process that has ended, these end first.
+            holders.whenEnded { [weak sessions] pid, startTime in
+                sessions?.holderEnded(pid: pid, startTime: startTime)
+            }
+
+            state = BusState(
+                epoch: epoch, lifecycle, events, workers, pressures,
+                [updater, configuration, books, rigs, profiles, takeFile, permission], logger: logger)
+            departures = ClientDepartures(
+                loop, connections, clients, store, permission, locks, sources, movies, photos, sessions)
+            bus = BusService(
+                state, clients, connections, permission, configuration, directory, events, workers, locks,
+                cancellations, counters, departures)
+            let services: [any MethodService] = [
+                bus,
+                DeviceService(
+                    workers, resolver, publisher, updater, registry, books, rigs, configuration, configurations, locks,
+                    clients, recorders, permission),
+                locks, configurations, controls,
+                ProfileService(profiles, workers, resolver, clients, configurations),
+                RigService(rigs, resolver, registry, updater, workers),
+                SessionService(
+                    sessions, sessionAccess, permission, clients, resolver, workers, locks, pressures),
+                MovieService(
+                    lifecycle, movies, movieControls, reader, sessions, workers, resolver, permission, cancellations),
+                TakeService(takes, reader, places, sessions, workers, permission, clients, cancellations), photos,
+                LibraryService(librarians, permission, clients, takes), FaultService(resolver),
+                SourceService(sources, updater, workers, resolver, rigs, clients, permission, directory), permission,
+            ]
+            router = try RequestRouter(services, lifecycle, permission, access, remotes, cancellations, replies)
         } catch let error as StartError {
             throw error
         } catch {
@@ -236,68 +217,42 @@ public final class Coordinator {
     }
 
     private func connect() {
-        fleet.committed = { [books] in books.book[$0]?.committed }
-        fleet.standIn = { [keeper] in keeper.standIn($0) }
-        fleet.onStandIn = { [keeper] in keeper.save(standIn: $1, of: $0) }
-        fleet.onRename = { [weak self] in self?.renamed($0) }
-        fleet.order = DeviceOrder(configured: configuration.order)
-        hotplug.search = { [weak self] in self?.search(removed: $0, $1) }
-        fleet.isDecided = { [keeper] in keeper.isDecided($0) }
-        fleet.onFence = { [weak self] in self?.locks.seen(fence: $0) }
-        fleet.onChange = { [weak self] device, worker in self?.deviceChanged(device, worker) }
-        fleet.onEvent = { [weak self] device, event, members in
-            guard let self, !isStopping else { return }
-            events.event("event/device/\(device)", event, members)
-        }
-        fleet.onHello = { [weak self] worker in
-            guard let self else { return }
-            admit(worker)
-            if let isHalted = pressures.wish(for: worker) { worker.order(.halt(isHalted)) }
-            if let lock = locks.table.lock(on: worker.device.id) { worker.order(.lock, fence: lock.fence) }
-            sessions.greeted(worker)
-        }
-        locks.onChange = { [weak self] device, lock, fence in
-            guard let self, let worker = fleet.workers[device] else { return }
-            worker.order(lock == nil ? .unlock : .lock, fence: fence)
-            judgeZoom(worker)
-            guard !isStopping else { return }
-            publish(worker)
-            sessions.deviceChanged(device)
-        }
-        sources.onChange = { [weak self] in self?.setDevices() }
-        books.onProblems = { [weak self] in self?.tellProblems() }
-        connectPermission()
-        connectPressure()
-        // Devices and rigs have sockets of one kind, each by its name.
-        fleet.isMatcher = { [weak self] in self?.matchers.hasProcess($0) ?? false }
-        fleet.onFree = { [weak self] in self?.matchers.startWaiting() }
-        matchers.isWorker = { [weak self] in self?.fleet.hasProcess($0) ?? false }
-        matchers.onFree = { [weak self] in self?.fleet.startWaiting() }
-        rigs.setConfigured(configuration.rigs)
+        workers.order = DeviceOrder(configured: configuration.current.order)
+        bus.lifetime = self
+        workers.observer = self
+        updater.observer = self
+        sessions.observer = self
+        movies.observer = self
+        locks.onChange = { [weak self] in self?.lockChanged($0, $1, $2) }
+        sources.onChange = { [weak self] in self?.updater.setDevices() }
+        pressures.onChange = { [weak self] in self?.pressureChanged() }
+        permission.observe { [weak self] in self?.permissionChanged() }
+        books.onProblems = { [weak self] in self?.state.problemsChanged() }
+        permissions.onProblems = { [weak self] in self?.state.problemsChanged() }
+        connections.onClosed = { [weak self] in self?.events.closed($0) }
+        loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
+        // Before any matcher is started.
+        matchers.admit(permission.book.doors(.video))
+        rigs.setConfigured(configuration.current.rigs)
         rigs.onChange = { [weak self] names in
-            guard let self, !isStopping else { return }
+            guard let self, !lifecycle.isStopping else { return }
             matchers.setRigs(names)
         }
-        permissionKeeper.onProblems = { [weak self] in self?.tellProblems() }
-        connections.onClosed = { [weak self] in self?.events.closed($0) }
-        connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
-        loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
-        publishBus()
-        connectMovies()
-        connectLibrary()
-        connectLoans()
-        connectPhotos()
-        connectLivePhotos()
+        state.publish()
+        librarians.directory = places.current.library
+        live.begin()
     }
+
+    // MARK: Start
 
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.
     public func run() throws(StartError) {
         do {
             pressures.begin()
-            awaitHolders()
-            library.recover()
+            departures.awaitHolders()
+            librarians.recover()
             takes.begin()
-            discoverDevices()
+            updater.discover()
             // A driver that keeps the search waiting must not keep everybody else waiting.
             loop.schedule(afterMilliseconds: Self.searchPatience) { [weak self] in self?.openCommands() }
             feedWatchdog()
@@ -309,23 +264,21 @@ public final class Coordinator {
         profiles.close()
         rigs.close()
         takes.close()
-        permissionKeeper.close()
+        permissions.close()
         if let failure { throw failure }
         logger.info("stopped")
     }
 
-    /// Last of the sockets, when it is known which devices there are: whoever can connect here finds everything else in place.
+    /// The last socket, opened when the devices are known: a client that can connect here finds everything else ready.
     func openCommands() {
-        guard commands == nil, !isStopping else { return }
+        guard commands == nil, !lifecycle.isStopping else { return }
         do {
-            let server = try ServerSocket(
-                context,
-                .init(
-                    kind: .router, path: directory.commandSocket, mode: group == nil ? 0o600 : 0o660, group: group,
-                    sendHighWaterMark: 16, receiveHighWaterMark: 16, maximumMessageBytes: BusLimits.maxMessageBytes,
-                    authenticationDomain: "command"), inherited: inherited)
+            let server = try SocketMaker(context, directory, group, inherited).commandServer()
             connections.add(server)
-            commands = CommandSocket(loop, server, logger: logger) { [weak self] in self?.handle($0, $1, $2) }
+            commands = CommandSocket(loop, server, counters, logger: logger) { [weak self] in
+                self?.router.handle($0, $1, $2)
+            }
+            lifecycle.isServing = true
             for path in inherited.closeRest() {
                 logger.warning(
                     "the service manager listens at a path that is not this bus's", metadata: ["path": "\(path)"])
@@ -336,7 +289,34 @@ public final class Coordinator {
         }
     }
 
-    // MARK: Signals
+    private func feedWatchdog() {
+        guard let interval = service.watchdogInterval else { return }
+        service.notify("WATCHDOG=1")
+        loop.schedule(at: MonotonicClock.now() + interval) { [weak self] in self?.feedWatchdog() }
+    }
+
+    func reportReadyWhenWorkersAre() {
+        let expected = workers.all.values.filter(\.device.isPlugged)
+        var waiting = expected.count
+        guard waiting > 0 else { return reportReady() }
+        for worker in expected {
+            worker.whenReady(withinMilliseconds: WorkerHandle.patience) { [weak self] in
+                waiting -= 1
+                if waiting == 0 { self?.reportReady() }
+            }
+        }
+    }
+
+    private func reportReady() {
+        guard !lifecycle.isReady, !lifecycle.isStopping else { return }
+        lifecycle.isReady = true
+        logger.info(
+            "ready",
+            metadata: ["runtime_dir": "\(directory.path)", "devices": "\(workers.deviceIDs.joined(separator: " "))"])
+        service.notify("READY=1\nSTATUS=\(workers.all.count) devices")
+    }
+
+    // MARK: End
 
     private func readSignals() {
         while let signal = signals.next() {
@@ -344,35 +324,35 @@ public final class Coordinator {
         }
     }
 
-    /// Ends everything in order: movies are finished, waits and locks are told, workers end, sockets go.
+    /// Ends everything in order: photos and movies are finished, waits and locks end, workers end, sockets go.
     func stop() {
-        guard !isStopping else { return }
-        // Who asks twice does not wait for the movies.
-        guard !isFinishing else { return end() }
-        isFinishing = true
+        guard !lifecycle.isStopping else { return }
+        // A second request does not wait for the movies.
+        guard !lifecycle.isFinishing else { return end() }
+        lifecycle.isFinishing = true
         logger.info("stopping")
         service.notify("STOPPING=1")
         live.shutDown()
         photos.shutDown { [weak self] in
-            guard let self, !isStopping else { return }
+            guard let self, !lifecycle.isStopping else { return }
             movies.shutDown { [weak self] in self?.end() }
         }
     }
 
     private func end() {
-        guard !isStopping else { return }
+        guard !lifecycle.isStopping else { return }
         sessions.shutDown()
         exposures.shutDown()
         locks.shutDown()
         permission.shutDown()
         takes.shutDown()
-        isStopping = true
+        lifecycle.isStopping = true
         events.end()
         // The last replies get a moment to leave.
         try? commands?.server.socket.set(.linger, 200)
-        matchers.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [fleet, discovery, library, loop] in
-            fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) {
-                discovery.stop { library.stop { loop.stop() } }
+        matchers.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [workers, deviceSearch, librarians, loop] in
+            workers.stopAll(by: MonotonicClock.now() + 3_000_000_000) {
+                deviceSearch.stop { librarians.stop { loop.stop() } }
             }
         }
     }

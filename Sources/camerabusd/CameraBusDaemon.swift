@@ -93,7 +93,7 @@ struct CameraBusDaemon: ServiceCommand {
 
     func run() throws {
         LoggingSystem.bootstrap(CommonLevelLogHandler.init(label:))
-        var options = Coordinator.Options()
+        var options = CoordinatorOptions()
         options.configurationPath = config
         options.runtimeDirectory = runtimeDir
         options.stateDirectory = stateDir

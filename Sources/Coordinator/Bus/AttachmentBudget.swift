@@ -2,8 +2,8 @@ import BusProtocol
 import JSON
 import ZeroMQ
 
-/// Counts the bytes that are kept for replies, until those who asked have got them: who doesn't read what it asks for must
-/// not fill the memory, nor take what others need.
+/// Counts the bytes of replies until clients have received them: a client that does not read its replies must not fill
+/// the memory, nor take the room of others.
 final class AttachmentBudget {
     /// What the bytes are, and how many there may be.
     struct Kind {

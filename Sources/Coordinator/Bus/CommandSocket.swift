@@ -5,36 +5,31 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Who sent a request, as the kernel says; or for whom a gateway asks (``Coordinator/asker(_:_:)``).
-struct Caller: Hashable {
-    let peer: PeerAddress
-    /// libzmq's name of the connection.
-    let connection: [UInt8]
-    /// The name of who is on another machine; nil: it is a process of this one.
-    var remote: String?
+/// Counts what `command.sock` does, for `bus.metrics`.
+final class CommandCounters {
+    var requests = 0
+    var refusals = 0
+    /// Replies for which there was no room: their clients don't read.
+    var droppedReplies = 0
 }
 
-/// Takes the answer to a request that has no further frames, once.
-typealias Responder = (Result<JSONValue, BusError>) -> Void
-
-/// `command.sock`: takes requests in and sends replies out. What can be refused without knowing any device is refused here.
+/// `command.sock`: takes requests in and sends replies out. What can be refused without knowing any device is refused
+/// here.
 final class CommandSocket {
     let server: ServerSocket
     private let logger: Logger
-    private let handle: (Caller, Request, @escaping AnswerTaker) -> Void
+    private let handle: (Caller, Request, @escaping ReplyTaker) -> Void
     /// The request that is being read, and the reply that is being written: their memory is used again and again.
     private var frames: [Message] = []
     private var reply = JSONWriter(capacity: CommandSocket.keptReplyBytes)
-    /// Replies that no room was for: their clients don't read.
-    private(set) var droppedReplies = 0
-    private(set) var requests = 0
-    private(set) var refusals = 0
+    private let counters: CommandCounters
 
     init(
-        _ loop: Loop, _ server: ServerSocket, logger: Logger,
-        handle: @escaping (Caller, Request, @escaping AnswerTaker) -> Void
+        _ loop: Loop, _ server: ServerSocket, _ counters: CommandCounters, logger: Logger,
+        handle: @escaping (Caller, Request, @escaping ReplyTaker) -> Void
     ) {
         self.server = server
+        self.counters = counters
         self.logger = logger
         self.handle = handle
         loop.watch(.socket(server.socket)) { [weak self] in self?.readRequests() }
@@ -48,9 +43,9 @@ final class CommandSocket {
             do {
                 guard let count = try server.socket.receive(into: &frames) else { return }
                 let message = read(frames.prefix(count))
-                // Before the answer goes: libzmq receives the next request into the same memory once that is free.
+                // Before the reply is sent: libzmq receives the next request into the same memory once that is free.
                 for index in 0..<count { frames[index].removeAll() }
-                if let message { serve(message) } else { refusals += 1 }
+                if let message { serve(message) } else { counters.refusals += 1 }
             } catch {
                 logger.error("a request could not be received", metadata: ["error": "\(error)"])
                 return
@@ -58,19 +53,19 @@ final class CommandSocket {
         }
     }
 
-    /// What came, and where the answer goes.
+    /// A request, and where its reply goes.
     private struct Incoming {
         let connection: [UInt8]
         let envelope: [[UInt8]]
         let request: Result<(PeerAddress, Request), RequestFailure>
     }
 
-    /// - Returns: nil for what is dropped without an answer.
+    /// - Returns: nil: dropped without a reply.
     private func read(_ frames: ArraySlice<Message>) -> Incoming? {
         guard let routing = frames.first, let last = frames.last else { return nil }
         let (envelope, body) = RequestEnvelope.split(frames.dropFirst(), size: \.count)
         guard RequestEnvelope.isAcceptable(envelope, size: \.count) else { return nil }
-        requests += 1
+        counters.requests += 1
         let request: Result<(PeerAddress, Request), RequestFailure>
         if let peer = last.withProperty("Peer-Address", PeerAddress.init(zmqPeerAddress:)) {
             if body.count == 1, let text = body.first {
@@ -100,15 +95,15 @@ final class CommandSocket {
     }
 
     private func answer(
-        _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ answer: Answer
+        _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ answer: CallReply
     ) {
-        if case .failure = answer.result { refusals += 1 }
+        if case .failure = answer.result { counters.refusals += 1 }
         Response.write(id: id, answer.result, to: &reply)
         if !send(connection, envelope, answer.attachments) {
-            // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile, and takes one
-            // for stuck that has read all its replies. Asking for the socket's events makes it look.
+            // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile,
+            // and takes one for stuck that has read all its replies. Asking for the socket's events makes it look.
             _ = server.socket.readiness()
-            if !send(connection, envelope, answer.attachments) { droppedReplies += 1 }
+            if !send(connection, envelope, answer.attachments) { counters.droppedReplies += 1 }
         }
         if reply.bytes.count > Self.keptReplyBytes { reply = JSONWriter() } else { reply.removeAll() }
     }

@@ -5,7 +5,7 @@ import JSON
 import LinuxIO
 import ZeroMQ
 
-/// `events.sock`: publishes the state and what happens, and tells each new subscriber how things stand.
+/// `events.sock`: publishes state and events. A new subscriber gets the present state first.
 final class EventSocket {
     private let loop: Loop
     let server: ServerSocket
@@ -58,7 +58,7 @@ final class EventSocket {
     }
 
     private func send(_ topic: String, _ message: JSONValue) {
-        // An XPUB never refuses: a subscriber whose queue is full loses the message, and sees that by `previous`.
+        // An XPUB never refuses: a subscriber with a full queue loses the message, and detects that by `previous`.
         _ = try? server.socket.send(frames: [Array(topic.utf8), message.serialized])
     }
 

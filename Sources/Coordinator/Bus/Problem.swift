@@ -1,35 +1,36 @@
 import CaptureCore
 import JSON
 
-/// Something that a person should know of how the bus is set up: told in the log when it is new, and in `state/bus/` while it is so.
+/// Something that a person should know about the setup of the bus: logged when it is new, and published in `state/bus/`
+/// while it lasts.
 struct Problem: Hashable {
     enum Reason: String {
         /// There is no device at all.
         case noDevices
-        /// The configuration has an alias for a device that nobody has seen.
+        /// The configuration has an alias for a device that was never connected.
         case aliasUnknown
-        /// A device has not the id that it should have: another one has it.
+        /// A device could not get its id: another device has it.
         case idTaken
-        /// The configuration was to be read again and is wrong: the one before is in force.
+        /// The configuration was read again and is wrong: the one before stays in force.
         case configurationRefused
-        /// What was known of devices, their aliases and settings, could not be read.
+        /// Aliases and settings of devices could not be read.
         case memoryLost
-        /// What was decided about users could not be read.
+        /// Decisions about users could not be read.
         case permissionsLost
-        /// What is decided about users can't be written.
+        /// Decisions about users can't be written.
         case permissionsNotKept
-        /// The configuration names a user or a group that there is not.
+        /// The configuration names a user or a group that does not exist.
         case userUnknown
-        /// What is learnt of devices, their aliases and settings, can't be written.
+        /// Aliases and settings of devices can't be written.
         case memoryNotKept
-        /// A rig has a device that nobody has seen.
+        /// A rig has a device that was never connected.
         case rigIncomplete
         /// A rig can't be used, as a device has its name.
         case rigHidden
     }
 
     var reason: Reason
-    /// A sentence or two that tell what to do.
+    /// One or two sentences that say what to do.
     var message: String
 
     var json: JSONValue { ["reason": .string(reason.rawValue), "message": .string(message)] }
@@ -41,12 +42,12 @@ struct Problem: Hashable {
     static func noDevices(searched: Bool, unreadable: [String], configurationPath: String?) -> Problem {
         var sentences: [String] = []
         if !searched {
-            sentences.append("No cameras are looked for (--no-hardware, or devices.hardware = false).")
+            sentences.append("The bus does not search for cameras (--no-hardware, or devices.hardware = false).")
         } else if unreadable.isEmpty {
-            sentences.append("No camera was found; 'camerabus doctor' looks for why.")
+            sentences.append("No camera was found; 'camerabus doctor' finds out why.")
         } else {
             let nodes = unreadable.joined(separator: ", ")
-            sentences.append("No camera could be looked at (\(nodes)); 'camerabus doctor' looks for why.")
+            sentences.append("No camera could be read (\(nodes)); 'camerabus doctor' finds out why.")
         }
         let place = configurationPath.map { "write 'virtual = 2' below [devices] in \($0)" } ?? "start with --virtual 2"
         sentences.append("For two virtual ones, \(place).")
@@ -56,8 +57,8 @@ struct Problem: Hashable {
     static func aliasUnknown(_ alias: String, _ uniqueID: String) -> Problem {
         Problem(
             reason: .aliasUnknown,
-            message: "aliases.\(alias): no device with the uniqueID '\(uniqueID)' is there, or ever was; "
-                + "'camerabus devices --json' has those that are.")
+            message: "aliases.\(alias): no device with the uniqueID '\(uniqueID)' is connected, or ever was; "
+                + "'camerabus devices --json' lists the present ones.")
     }
 
     static func idTaken(_ collision: DeviceNames.Collision) -> Problem {
@@ -70,7 +71,7 @@ struct Problem: Hashable {
     static func configurationRefused(_ why: String) -> Problem {
         Problem(
             reason: .configurationRefused,
-            message: "The configuration was not read again, and is in force as it was before. \(why)")
+            message: "The configuration could not be read again; the one before stays in force. \(why)")
     }
 
     /// - Parameter reference: the device as its rig names it.
@@ -93,8 +94,8 @@ struct Problem: Hashable {
     static func bookLost(_ what: String, _ aside: String, _ why: String) -> Problem {
         Problem(
             reason: .memoryLost,
-            message: "The \(what) were forgotten, as the file that held them is damaged (\(why)). "
-                + "It is kept as \(aside); remove that when it is not needed any more.")
+            message: "The \(what) were forgotten, as their file is damaged (\(why)). "
+                + "It is kept as \(aside); remove that file when it is not needed any more.")
     }
 
     static func bookUnreadable(_ what: String, _ why: String) -> Problem {
@@ -105,8 +106,8 @@ struct Problem: Hashable {
     static func memoryLost(_ aside: String, _ why: String) -> Problem {
         Problem(
             reason: .memoryLost,
-            message: "Aliases and settings of cameras were forgotten, as the file that held them is damaged (\(why)). "
-                + "It is kept as \(aside); remove that when it is not needed any more.")
+            message: "Aliases and settings of cameras were forgotten, as their file is damaged (\(why)). "
+                + "It is kept as \(aside); remove that file when it is not needed any more.")
     }
 
     static func memoryNotKept(_ why: String) -> Problem {
@@ -120,21 +121,26 @@ struct Problem: Hashable {
         Problem(
             reason: .permissionsLost,
             message:
-                "Who was allowed or refused something was forgotten, as the file that said so is damaged (\(why)). "
-                + "It is kept as \(aside); decide anew ('camerabus permissions'), and remove that when it is not needed any more."
+                "Decisions about users were forgotten, as their file is damaged (\(why)). "
+                + "It is kept as \(aside). Decide again ('camerabus permissions'), and remove that file when it is not needed any more."
         )
     }
 
     static func permissionsNotKept(_ why: String) -> Problem {
         Problem(
             reason: .permissionsNotKept,
-            message: "What is decided about users will be forgotten when the bus ends: \(why)")
+            message: "Decisions about users will be forgotten when the bus ends: \(why)")
     }
 
     /// - Parameter key: `permission.users.ann`
     static func userUnknown(_ key: String) -> Problem {
         Problem(
             reason: .userUnknown,
-            message: "\(key): there is no such user or group on this machine; what is said there holds for nobody.")
+            message: "\(key): there is no such user or group on this machine; the entry has no effect.")
     }
+}
+
+/// Knows problems of one part of the bus.
+protocol ProblemReporter {
+    var problems: [Problem] { get }
 }

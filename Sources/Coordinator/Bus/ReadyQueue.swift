@@ -1,8 +1,8 @@
 import BusServer
 
-/// Those who wait for something to be ready, each for so long at most.
+/// Bodies that wait for something to be ready, each for a limited time.
 final class ReadyQueue {
-    /// Beyond these nobody waits: they find it as it is.
+    /// Further bodies don't wait: they are called at once.
     static let maximumWaiting = 64
 
     private let loop: Loop

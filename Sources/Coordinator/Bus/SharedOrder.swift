@@ -1,8 +1,8 @@
 import BusProtocol
 import JSON
 
-/// An order that only looks: those who ask while it is under way share the next one, so that a crowd of clients costs a
-/// worker one look at a time.
+/// An order that only reads. Calls while it is under way share the next one, so that many clients cost a worker one
+/// reading at a time.
 final class SharedOrder {
     typealias Completion = (Result<JSONValue, BusError>) -> Void
 

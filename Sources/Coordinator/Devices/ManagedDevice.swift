@@ -23,7 +23,8 @@ struct ManagedDevice: Hashable {
             }
         }
 
-        /// Another camera comes in the place of one by itself; of everything else a worker has what it was started with.
+        /// A worker of a camera or microphone can change to another one; any other worker keeps what it was started
+        /// with.
         func needsNewWorker(after former: Source) -> Bool {
             switch (former, self) {
             case (.camera, .camera), (.microphone, .microphone): false
@@ -38,7 +39,7 @@ struct ManagedDevice: Hashable {
     let source: Source
     let isPlugged: Bool
 
-    /// A device that is made by this machine's software, as long as it is wanted.
+    /// A device that is made by software of this machine.
     struct Made: Hashable {
         let identity: DeviceIdentity
         let source: Source
@@ -83,7 +84,7 @@ struct ManagedDevice: Hashable {
 }
 
 extension Configuration {
-    /// How a camera hangs on USB: as is said here, else as the kernel does; nil: it does not, or nobody knows.
+    /// How a camera is attached to USB: as configured, or as the kernel reports; nil: it is not, or that is unknown.
     func link(of device: ManagedDevice) -> USBLink? {
         if let link = usbLinks[device.id] ?? usbLinks[device.identity.uniqueID] { return link }
         guard case .camera(let facts) = device.source else { return nil }

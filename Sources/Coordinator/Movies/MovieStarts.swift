@@ -3,7 +3,8 @@ import BusServer
 import CaptureCore
 import JSON
 
-/// Movies that are about to begin, together or not at all, who waits for that, and why one could not begin.
+/// Movies that are about to begin, together or not at all: the requests that wait for that, and why a movie could not
+/// begin.
 final class MovieStarts {
     final class Start {
         let movies: [String]
@@ -21,13 +22,15 @@ final class MovieStarts {
 
     private let loop: Loop
     private(set) var all: [Start] = []
-    /// Why a device gives no pictures or sound.
-    var trouble: ((MovieRequest.Device) -> BusError?)?
+    private let workers: WorkerSupervisor
 
     /// How long the first frame may take, milliseconds.
     private static let patience: Int64 = 10_000
 
-    init(_ loop: Loop) { self.loop = loop }
+    init(_ loop: Loop, _ workers: WorkerSupervisor) {
+        self.loop = loop
+        self.workers = workers
+    }
 
     /// The one that a movie belongs to.
     subscript(movie: String) -> Start? { all.first { $0.movies.contains(movie) } }
@@ -38,7 +41,7 @@ final class MovieStarts {
         return start
     }
 
-    /// Has it be told when its movies have not begun in time.
+    /// Calls the body if its movies have not begun in time.
     func limit(_ start: Start, onLate: @escaping (Start) -> Void) {
         start.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak start] in
             if let start { onLate(start) }
@@ -71,7 +74,7 @@ final class MovieStarts {
 
     /// Nothing has come of these devices.
     func late(_ devices: [MovieRequest.Device]) -> BusError {
-        for device in devices { if let error = trouble?(device) { return error } }
+        for device in devices { if let error = trouble(device) { return error } }
         return BusError(
             .interrupted, "No picture came within \(Self.patience / 1000) seconds; try again.",
             ["interruption": "noFrames", "device": devices.first.map { .string($0.id) } ?? .null])
@@ -89,7 +92,7 @@ final class MovieStarts {
             return BusError(
                 .diskFull, "There is no room for a movie at \(result.path).", ["free": .null, "needed": needed])
         case .deviceLost, .formatChanged:
-            for device in movie.devices { if let error = trouble?(device) { return error } }
+            for device in movie.devices { if let error = trouble(device) { return error } }
             return BusError(
                 .interrupted, "\(movie.devices.first?.id ?? "The device") gave no pictures; try again.",
                 ["interruption": "noFrames"])
@@ -98,10 +101,17 @@ final class MovieStarts {
         case .ownerGone, .stopped:
             return BusError(.cancelled, "The movie was given up before it had begun.")
         case .shuttingDown:
-            return MovieDesk.shuttingDown
+            return MovieRegistry.shuttingDown
         default:
             return result.error
                 ?? BusError(.internalError, "The movie could not be begun (\(result.reason.rawValue)); see the log.")
         }
+    }
+
+    /// Why a device gives no pictures or sound.
+    private func trouble(_ device: MovieRequest.Device) -> BusError? {
+        guard let worker = workers.worker(of: device.uniqueID) else { return nil }
+        let isWell = worker.isRunning && worker.isConnected && worker.status["error"]?.isNull ?? true
+        return isWell ? nil : worker.notReady
     }
 }

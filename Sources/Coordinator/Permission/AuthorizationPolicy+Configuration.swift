@@ -2,7 +2,8 @@ import CaptureCore
 import LinuxIO
 
 extension AuthorizationPolicy {
-    /// Who is who, by the configuration and the machine's user database, which may wait for a network; and which keys name nobody.
+    /// The roles of users by the configuration and the machine's user database, which may wait for a network; and keys
+    /// without a user.
     static func resolved(
         _ configuration: Configuration, owner: UInt32
     ) -> (policy: AuthorizationPolicy, unknown: [String]) {
@@ -11,7 +12,7 @@ extension AuthorizationPolicy {
         return (policy, unknown)
     }
 
-    /// - Parameter unknown: told which keys name nobody.
+    /// - Parameter unknown: gets the keys without a user.
     private init(_ configuration: Configuration, owner: UInt32, unknown: (String) -> Void) {
         self.init(owner: owner)
         standard = configuration.standardRole

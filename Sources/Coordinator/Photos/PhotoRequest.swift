@@ -19,7 +19,8 @@ struct PhotoRequest {
     var owner: LockHolder
     var session: String?
     var rig: String?
-    /// Under which the cameras may be set for it, beside one that its owner holds: its session's, or the one that the request shows.
+    /// The lock under which the cameras may be set, apart from locks of its owner: the session's, or the one in the
+    /// request.
     var lockID: String?
     /// The files go with the reply.
     var isAttached = false
@@ -42,7 +43,7 @@ struct PhotoRequest {
 
     var devices: [String] { cameras.map(\.device.id) }
 
-    /// - Parameter uniqueID: the device's, as it may be called otherwise by now.
+    /// - Parameter uniqueID: the device's: its id may have changed.
     func camera(_ uniqueID: String) -> Camera? { cameras.first { $0.device.uniqueID == uniqueID } }
 
     /// How long the photos of one camera take at least, nanoseconds.
@@ -60,14 +61,14 @@ struct PhotoRequest {
             name: name, time: time, uniqueID: id, device: cameras.count > 1 ? device : nil, format: settings.format)
     }
 
-    /// What is told of a photo: also why it was not stored.
+    /// The members of a photo in events and replies: also why it was not stored.
     func told(_ photo: JSONValue) -> JSONValue {
         guard let notStored, var members = photo.object, members["path"] == nil else { return photo }
         members["error"] = members["error"] ?? notStored.json
         return .object(members)
     }
 
-    /// The same of those that an error has beside it.
+    /// The same for the photos in an error's data.
     func told(_ error: BusError) -> BusError {
         guard notStored != nil, let photos = error.data["photos"]?.array else { return error }
         var error = error
@@ -76,7 +77,7 @@ struct PhotoRequest {
     }
 
     /// - Parameter files: of the photos, in their order, if they go with the reply.
-    func answer(_ outcome: PhotoOutcome, files: [Message]) -> Answer {
+    func answer(_ outcome: PhotoOutcome, files: [Message]) -> CallReply {
         func answer(attaches: Bool) -> [String: JSONValue] {
             var members = outcome.json(attaches: attaches).object ?? [:]
             members["photos"] = .array((members["photos"]?.array ?? []).map(told))
@@ -87,7 +88,7 @@ struct PhotoRequest {
         guard !files.isEmpty else { return .success(.object(answer(attaches: false))) }
         var later = answer(attaches: false)
         later["attachmentsGone"] = true
-        return Answer(
+        return CallReply(
             result: .success(.object(answer(attaches: true))), attachments: files, later: .object(later))
     }
 }

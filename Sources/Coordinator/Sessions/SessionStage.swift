@@ -3,10 +3,10 @@ import BusServer
 import CaptureCore
 import JSON
 
-/// A device that sessions want: what was decided for it, and how far that has been carried out.
+/// A device of sessions: the decision, and how far it has been carried out.
 final class SessionStage {
-    /// What was last set by order, and how the device said that it was then: a driver may give something near it, and is not asked
-    /// for ever.
+    /// What was last set by order, and how the device said that it was then: a driver may give something near it, and
+    /// is not asked for ever.
     struct Applied {
         var wish: StreamSetting
         var result: StreamSetting?
@@ -36,6 +36,13 @@ final class SessionStage {
         var mayBeOver = false
     }
 
+    /// What was last set at a microphone for its sessions: it is not set so again when a client has set it otherwise.
+    struct SoundApplied: Equatable {
+        /// nil: nobody wants another than there is.
+        var format: FormatRequest?
+        var dataSource: String?
+    }
+
     let device: String
     var decision: ArbiterDecision?
     var facts: Facts?
@@ -49,7 +56,7 @@ final class SessionStage {
     var applied: Applied?
     /// Of a microphone: what was decided, and what was last set of it.
     var sound: SoundDecision?
-    var soundApplied: SessionDesk.SoundApplied?
+    var soundApplied: SoundApplied?
     /// What it is set to because its bus had no room for what was decided; until no session wants it any more.
     var given: Less?
     /// Sessions that it serves prefer stabilization, which was seen to: it is not turned on again.
@@ -89,7 +96,7 @@ final class SessionStage {
     }
 }
 
-extension Worker {
+extension WorkerHandle {
     /// The format table of a description.
     static func formats(of description: JSONValue?) -> [CaptureFormat]? {
         description?["formats"]?.array.map { rows in rows.compactMap { try? CaptureFormat(json: $0) } }

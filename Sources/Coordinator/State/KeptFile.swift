@@ -3,8 +3,8 @@ import Glibc
 import JSON
 import LinuxIO
 
-/// A small file of JSON that outlives the bus: read whole at the start, and written whole, so that a crash at any moment leaves either
-/// the old content or the new.
+/// A small file of JSON that outlives the bus: read whole at the start, and written whole, so that a crash at any
+/// moment leaves either the old content or the new.
 final class KeptFile {
     /// What was found at the start.
     enum Found<Content> {
@@ -18,11 +18,11 @@ final class KeptFile {
 
     init(_ loop: Loop, path: String) throws(SystemError) { writer = try FileWriter(loop, path: path) }
 
-    /// Reads a file. One that can't be right is moved aside, for somebody to look at.
+    /// Reads a file. A damaged one is moved aside and kept.
     ///
     /// - Parameters:
     ///   - limit: bytes; a larger file is not ours.
-    ///   - isOwn: it has to be a file of this user's that nobody else can write.
+    ///   - isOwn: it must belong to this user, and no other user may be able to write it.
     ///   - parse: throws where the JSON is not what this version writes.
     /// - Throws: what keeps it from being read now. It may be whole, and nothing is to be written over it.
     static func read<Content>(

@@ -5,13 +5,13 @@ import LinuxIO
 /// Where the coordinator keeps what must outlive a reboot.
 struct StateDirectory: Hashable {
     var path: String
-    /// Somebody asked for just this one: then it is an error when it can't be had.
+    /// This directory was named: it is an error if it can't be used.
     var isNamed: Bool
     /// systemd made it, with the mode that its unit says.
     var isOfService = false
 
-    /// The one that the command line or the configuration names, else systemd's `$STATE_DIRECTORY`, else `state` in a runtime
-    /// directory that was named, else root's or the user's own; nil: a user without a home.
+    /// The one that the command line or the configuration names, else systemd's `$STATE_DIRECTORY`, else `state` in a
+    /// runtime directory that was named, else root's or the user's own; nil: a user without a home.
     static func choose(
         flag: String?, configured: String?, runtime: RuntimeDirectory, isRuntimeNamed: Bool,
         environment: [String: String], uid: UInt32
@@ -33,8 +33,8 @@ struct StateDirectory: Hashable {
         return StateDirectory(path: "\(trimmed(home))/.local/state/camerabus", isNamed: false)
     }
 
-    /// Makes it, ours alone, with the folders above it that are missing. Through the service's its group may pass, to movies in the library
-    /// below, where the unit lets it.
+    /// Makes it, ours alone, with the folders above it that are missing. Through the service's its group may pass, to
+    /// movies in the library below, where the unit lets it.
     func make() throws(SystemError) {
         guard path.hasPrefix("/") else { throw SystemError(code: EINVAL, operation: "mkdir", subject: path) }
         var parent = ""

@@ -3,8 +3,8 @@ import Glibc
 import JSON
 import LinuxIO
 
-/// `internal/state.json`: what must outlive the coordinator, on disk before any reply that rests on it. Tokens are there only as
-/// hashes.
+/// `internal/state.json`: what must outlive the coordinator, on disk before any reply that rests on it. Tokens are
+/// there only as hashes.
 struct StateFile {
     /// What was found at the start.
     enum Found {
@@ -29,7 +29,7 @@ struct StateFile {
         try File.replace(path, with: state.json.serialized + [UInt8(ascii: "\n")], mode: 0o600)
     }
 
-    /// Reads it. A file that is none of ours, or damaged, is moved aside, for somebody to look at.
+    /// Reads it. A file of another kind or a damaged one is moved aside and kept.
     ///
     /// - Throws: what has nothing to do with the file, as a lack of descriptors; and that it could not be moved aside.
     func load() throws(SystemError) -> Found {

@@ -1,0 +1,80 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+
+/// Users on other machines, for whom gateways pass requests on (`for`).
+final class RemoteUserRegistry {
+    private let permission: AuthorizationService
+    /// The names behind the users' numbers.
+    private var names = BoundedDictionary<UInt32, String>(limit: 4096)
+
+    init(_ permission: AuthorizationService) { self.permission = permission }
+
+    /// Whose request it is: its sender's, or that of a remote user for whom a gateway asks. The remote user has a uid
+    /// of its own (``RemoteUser``) in the gateway's process; everything that it holds ends with that process.
+    ///
+    /// - Throws: `unauthorized` for a sender that is no gateway.
+    func asker(_ sender: Caller, _ request: Request) throws(BusError) -> Caller {
+        guard !RemoteUser.uids.contains(sender.peer.uid) else {
+            throw BusError(
+                .unauthorized,
+                "Users from \(RemoteUser.uids.lowerBound) on stand for clients on other machines; no local one may be such a user.",
+                ["status": "restricted", "needed": "gateway"])
+        }
+        guard let principal = request.onBehalfOf else { return sender }
+        guard permission.isGateway(sender) else {
+            throw BusError(
+                .unauthorized,
+                "Only a gateway may ask for somebody else ('for'): see permission.gateway in camerabus.toml.",
+                ["status": "denied", "needed": "gateway"])
+        }
+        let uid = RemoteUser.uid(named: principal.name)
+        if let other = names[uid], other != principal.name {
+            throw BusError(
+                .unauthorized,
+                "The names '\(principal.name)' and '\(other)' have the same number; rename one of these keys.",
+                ["status": "restricted", "needed": "gateway"])
+        }
+        guard permission.setRemote(uid: uid, principal.role.authorization) else {
+            throw BusError(
+                .limitExceeded, "The bus knows of too many clients on other machines.", ["limit": "remotes"])
+        }
+        names[uid] = principal.name
+        let peer = PeerAddress(uid: uid, gid: sender.peer.gid, pid: sender.peer.pid)
+        let connection = sender.connection + [0] + Array(principal.name.utf8)
+        return Caller(peer: peer, connection: connection, remote: principal.name)
+    }
+
+    /// Refuses what is not possible, or not allowed, from another machine.
+    ///
+    /// - Throws: `pathNotAllowed` for a path of this one; `unauthorized` for sources, whose frames come over a Unix
+    ///     socket.
+    func checkPlace(_ method: Method, _ caller: Caller, _ params: JSONValue) throws(BusError) {
+        guard caller.remote != nil else { return }
+        if params["path"] != nil {
+            throw BusError(
+                .pathNotAllowed,
+                "From another machine nothing is written to a path; leave it out, and the file is in the library.",
+                ["roots": []])
+        }
+        if method.feature == .sources {
+            throw BusError(
+                .unauthorized,
+                "Frames of a client's own come over a Unix socket; run the program on the bus's machine.",
+                ["status": "restricted", "needed": "local"])
+        }
+    }
+}
+
+extension Request.Principal.Role {
+    fileprivate var authorization: AuthorizationRole {
+        switch self {
+        case .view: .view
+        case .control: .control
+        case .admin: .admin
+        case .nobody: .none
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+
+/// From the params of `movie.start` and `take.record` to checked requests.
+final class MovieRequestReader {
+    let resolver: DeviceResolver
+    let rigs: RigRegistry
+    let sessions: SessionRegistry
+    let workers: WorkerSupervisor
+    let permission: AuthorizationService
+    let clients: ClientRegistry
+    private let places: RecordingPlaces
+
+    /// How long before the movies of a rig begin, so that all cameras deliver frames by then, nanoseconds.
+    private static let rigLead: Int64 = 1_000_000_000
+
+    init(
+        _ resolver: DeviceResolver, _ rigs: RigRegistry, _ sessions: SessionRegistry, _ workers: WorkerSupervisor,
+        _ permission: AuthorizationService, _ clients: ClientRegistry, _ places: RecordingPlaces
+    ) {
+        self.resolver = resolver
+        self.rigs = rigs
+        self.sessions = sessions
+        self.workers = workers
+        self.permission = permission
+        self.clients = clients
+        self.places = places
+    }
+
+    /// One request for each camera.
+    func requests(_ call: Call, _ subject: MovieSubject) throws(BusError) -> [MovieRequest] {
+        let owner = subject.session?.owner ?? clients.holder(call.caller)
+        let isOwn = call.caller.peer.uid == CurrentProcess.uid
+        let (day, time) = LocalTime.today()
+        let main = subject.rig ?? subject.cameras.first?.device.id ?? subject.microphone?.device.id ?? "movie"
+        let ids = (0..<max(1, subject.cameras.count)).map { _ in hexadecimal(randomBytes(8)) }
+        let url: StreamURL?
+        let target: MoviePlace.Target
+        if let text = call.string("url") {
+            let stream = try places.current.stream(text)
+            try MovieWish.checkIsOfStream(call.params, stream.scheme)
+            (url, target) = (stream, MoviePlace.Target(path: "", fileType: .mp4, root: nil))
+        } else {
+            url = nil
+            target = try places.current.target(
+                name: call.string("name"), path: call.string("path"),
+                fileType: call.string("fileType").flatMap(MovieFileType.init), day: day,
+                newName: "\(main)-\(time)-\(ids[0].prefix(8))", isOwn: isOwn)
+        }
+        let wish = try MovieWish(
+            call.params, fileType: target.fileType, hasSound: subject.microphone != nil,
+            minFreeDiskSpace: url == nil ? places.minimumFree : nil)
+        let isDetached = subject.session?.isDetached ?? wish.isDetached
+        guard isDetached || (owner.pid > 0 && owner.startTime != nil) else {
+            throw .invalidParams(
+                "detached", "must be true for a process that the bus can't see (pid 0 in bus.hello)")
+        }
+        var note = RunningMovie.Note(isDetached: isDetached, continuesAfterCrash: wish.continuesAfterCrash)
+        note.isBlankWhenDenied = subject.isBlankWhenDenied
+        let take = wish.take ?? hexadecimal(randomBytes(4))
+        // Each movie of a rig begins with the first frame of its camera from then on.
+        let notBefore = subject.rig == nil ? nil : MonotonicClock.now() + Self.rigLead
+        let cameras: [WorkerHandle?] = subject.cameras.isEmpty ? [nil] : subject.cameras
+        return zip(ids, cameras).map { id, camera in
+            let file = subject.rig == nil ? target : target.marked(camera?.device.id ?? "sound")
+            var request = MovieRequest(
+                movie: id, path: file.path, url: url, library: url == nil ? places.current.library : nil,
+                camera: camera.map(MovieRequest.Device.init),
+                microphone: subject.microphone.map(MovieRequest.Device.init), fileType: target.fileType,
+                video: wish.video, audio: wish.audio, fragmentInterval: wish.fragmentInterval,
+                frameRate: wish.frameRate, limits: wish.limits, notBefore: notBefore,
+                orientation: (wish.orientation ?? subject.orientation)?.rotationAngle,
+                mirrored: wish.isMirrored ?? subject.isMirrored, take: take, session: subject.session?.id,
+                rig: subject.rig, owner: owner, note: note.json)
+            request.root = file.root
+            if subject.denied.contains(.video), let camera {
+                let video = RecommendedVideo(camera)
+                let (width, height) = (video?.width ?? 640, video?.height ?? 480)
+                let isUpright = (request.orientation ?? 0) % 180 == 0
+                request.blank.picture = Dimensions(
+                    width: isUpright ? width : height, height: isUpright ? height : width)
+                request.camera?.frameRate = camera.status["frameRate"]?.double
+            }
+            if subject.denied.contains(.audio), let microphone = subject.microphone {
+                // Also for a microphone that has not been described yet.
+                let format = microphone.status["activeFormat"] ?? microphone.committed?["activeFormat"]
+                request.blank.sound = BlankMedia.Sound(
+                    rate: min(384_000, max(4000, Int(clamping: format?["rate"]?.integer ?? 48000))),
+                    channels: min(8, max(1, Int(clamping: format?["channels"]?.integer ?? 2))))
+            }
+            return request
+        }
+    }
+}
+
+extension MovieRequest.Device {
+    init(_ worker: WorkerHandle) {
+        let identity = worker.device.identity
+        self.init(id: worker.device.id, uniqueID: identity.uniqueID, name: identity.localizedName)
+    }
+}

@@ -1,0 +1,101 @@
+import BusProtocol
+import CaptureCore
+import JSON
+
+/// The results of sessions, and the reasons: for their state, and for replies.
+extension SessionRegistry {
+    /// The value of `state/session/<id>/`.
+    func value(_ entry: Entry) -> JSONValue {
+        var members = entry.session.members
+        members["resolved"] = .array(resolved(entry))
+        members["outputs"] = .array(outputs(of: entry.session, members["outputs"]?.array ?? []))
+        members["hardwareCost"] =
+            entry.session.run.isWanted ? .number(BandwidthBudget.rounded(hardwareCost(entry.session))) : .null
+        members["explanation"] = JSONValue(explanation(entry))
+        members["error"] =
+            entry.error.map {
+                ["reason": .string($0.reason.rawValue), "message": .string($0.message)]
+            } ?? .null
+        return .object(members)
+    }
+
+    private func outputs(of session: CaptureSession, _ values: [JSONValue]) -> [JSONValue] {
+        zip(session.outputs, values).map { output, value -> JSONValue in
+            guard output.kind == .photo, let photos, let members = value.object else { return value }
+            return .object(members.merging(photos.members(of: session)) { $1 })
+        }
+    }
+
+    /// What each output gets, of devices that serve the session.
+    func resolved(_ entry: Entry) -> [JSONValue] {
+        guard entry.session.run.isWanted else { return [] }
+        return entry.session.inputs.flatMap { input -> [JSONValue] in
+            switch entry.places[input.device] {
+            case .served(let delivery)?:
+                entry.session.deliveries(
+                    of: input.device, delivery, position: position(input.device),
+                    stabilization: stabilization(input.device)
+                ).map(\.json)
+            case .heard(let microphone)?:
+                entry.session.soundDeliveries(
+                    of: input.device, microphone, since: entry.soundFormats[input.device]
+                ).map(\.json)
+            case .pending?, .denied?, nil: []
+            }
+        }
+    }
+
+    private static let maximumSentences = 32
+
+    /// The arbiter's sentences on the session's devices.
+    func explanation(_ entry: Entry) -> [String] {
+        guard entry.session.run.isWanted else { return [] }
+        if entry.session.run.state == .waitingForAuthorization {
+            return access.refusal(entry.session).map { ["The session waits for permission. " + $0.message] } ?? []
+        }
+        let sentences =
+            entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] } + bandwidthSentences(entry.session)
+        // Each of many sessions on one camera is told of all the others.
+        return Array(sentences.prefix(Self.maximumSentences))
+    }
+
+    /// What a session that is not started would get.
+    func forecast(_ session: CaptureSession) -> (resolved: [JSONValue], explanation: [String]) {
+        var (resolved, explanation): ([JSONValue], [String]) = ([], [])
+        for input in session.inputs {
+            if input.mediaType == .audio {
+                let (sound, why) = soundForecast(session, input.device)
+                resolved += sound.map(\.json)
+                explanation += why
+                continue
+            }
+            guard let decision = forecast(session, input.device) else { continue }
+            explanation += decision.forecast
+            if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
+                resolved += session.deliveries(
+                    of: input.device, delivery, position: position(input.device),
+                    stabilization: stabilization(input.device)
+                ).map(\.json)
+            }
+        }
+        return (resolved, explanation + bandwidthSentences(session))
+    }
+
+    /// The decision for one of its devices if it were started, or changed like this.
+    func forecast(_ session: CaptureSession, _ device: String) -> ArbiterDecision? {
+        guard let worker = workers[device], let formats = worker.formats,
+            session.input(device)?.mediaType == .video,
+            let entry = entries[session.id]
+        else { return nil }
+        let others = claims(on: device).filter { $0.entry !== entry }
+        return decision(device, worker, formats, [Claim(entry: entry, candidate: session)] + others, held(device))
+    }
+
+    private func stabilization(_ device: String) -> VideoStabilizationMode {
+        VideoStabilizationMode(active: workers[device]?.stabilization)
+    }
+
+    func position(_ device: String) -> DevicePosition {
+        workers[device]?.device.identity.position ?? .unspecified
+    }
+}

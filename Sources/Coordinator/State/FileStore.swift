@@ -1,0 +1,68 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import LinuxIO
+import Logging
+
+/// Keeps a book in a file of its own in the state directory. Changes are on the disk before the reply.
+final class FileStore<Book: KeptBook>: ProblemReporter {
+    private(set) var book = Book()
+    /// That it was damaged and begun anew.
+    private var problem: Problem?
+    private let logger: Logger
+    private var file: KeptFile?
+    private let name: String
+
+    private static var maximumBytes: Int { 64 << 20 }
+
+    /// Opens the book. A damaged one is moved aside, and a new one begun; one that can't be read now is left alone.
+    ///
+    /// - Parameters:
+    ///   - directory: nil: nothing can be kept.
+    ///   - name: of the file, without `.json`; also what people call its contents.
+    init(_ loop: Loop, directory: String?, name: String, logger: Logger) {
+        self.logger = logger
+        self.name = name
+        guard let directory else { return }
+        let path = "\(directory)/\(name).json"
+        do {
+            switch try KeptFile.read(path, limit: Self.maximumBytes, { try Book(json: $0) }) {
+            case .nothing: break
+            case .content(let found):
+                book = found
+                for why in found.leftOut {
+                    logger.error("an entry of the \(name) is left out", metadata: ["error": "\(why)"])
+                }
+            case .damaged(let aside, let why):
+                logger.error(
+                    "the \(name) can't be read and were moved aside",
+                    metadata: ["moved_to": "\(aside)", "error": "\(why)"])
+                problem = .bookLost(name, aside, why)
+            }
+            file = try KeptFile(loop, path: path)
+        } catch {
+            logger.warning("the \(name) can't be kept", metadata: ["path": "\(path)", "error": "\(error)"])
+            problem = .bookUnreadable(name, "\(error)")
+        }
+    }
+
+    var problems: [Problem] { problem.map { [$0] } ?? [] }
+
+    /// Changes the book, and calls the body when it is on the disk; false: it can't be written.
+    func change(_ change: (inout Book) throws(BusError) -> Void, then body: @escaping (Bool) -> Void) throws(BusError) {
+        var next = book
+        try change(&next)
+        book = next
+        guard let file else { return body(false) }
+        file.write(book.json) { [logger, name] error in
+            if let error { logger.error("the \(name) can't be written", metadata: ["error": "\(error)"]) }
+            body(error == nil)
+        }
+    }
+
+    /// Changes what is not kept.
+    func amend(_ change: (inout Book) -> Void) { change(&book) }
+
+    /// Waits until all is written.
+    func close() { file?.close() }
+}
