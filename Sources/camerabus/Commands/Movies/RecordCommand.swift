@@ -62,7 +62,7 @@ struct RecordCommand: BusCommand {
     var force = false
 
     @OptionGroup(title: "WHAT IS RECORDED") var making: MovieMaking
-    @OptionGroup(title: "WHEN IT ENDS") var limits: MovieLimits
+    @OptionGroup(title: "WHEN IT ENDS") var limits: MovieLimitOptions
 
     func validate() throws {
         guard !devices.isEmpty else {
@@ -176,7 +176,7 @@ struct MovieMaking: ParsableArguments {
 }
 
 /// Where a movie ends by itself.
-struct MovieLimits: ParsableArguments {
+struct MovieLimitOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("End after so many seconds (default: never).", valueName: "seconds"))

@@ -76,7 +76,7 @@ struct PhotoCommand: BusCommand {
     @Flag(help: "Tell each stage: willBeginCapture, willCapturePhoto, …")
     var stages = false
 
-    @OptionGroup(title: "HOW A PHOTO IS TAKEN") var making: PhotoMaking
+    @OptionGroup(title: "HOW A PHOTO IS TAKEN") var making: PhotoOptions
     @OptionGroup(title: "HOW MANY") var series: PhotoSeries
 
     func validate() throws {
@@ -129,7 +129,7 @@ struct PhotoCommand: BusCommand {
 }
 
 /// How a photo is taken.
-struct PhotoMaking: ParsableArguments {
+struct PhotoOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "jpeg, or dng for the camera's raw picture (default: by the file's ending, else the camera's first).",
