@@ -8,7 +8,7 @@ import ZeroMQ
 ///
 /// A request is only given to libzmq while the bus is connected (`ZMQ_IMMEDIATE`), so that none is carried out long after its
 /// caller has given up; until then it waits here.
-final class CallChannel {
+final class CallChannel: ClientSocket {
     typealias Outcome = Result<Answer, ClientError>
     /// The requests that take back what was answered.
     typealias Undo = @Sendable (JSONValue) -> [(method: String, params: JSONValue)]
@@ -86,7 +86,7 @@ final class CallChannel {
 
     func start(_ call: Call, _ finish: @escaping (Outcome) -> Void) {
         guard !isClosed else { return finish(.failure(.closed)) }
-        guard pending.count < Client.maximumPendingCalls else { return finish(.failure(.tooManyCalls)) }
+        guard pending.count < ClientLimits.pendingCalls else { return finish(.failure(.tooManyCalls)) }
         let id = call.id
         let alarm = loop.schedule(at: call.deadline) { [weak self] in self?.runOut(id) }
         pending[id] = Pending(call: call, alarm: alarm, finish: finish)
@@ -281,4 +281,9 @@ final class CallChannel {
             if !waiting.isSent { unsent.removeAll { $0 == id } }
         }
     }
+}
+
+extension ClientLoop {
+    /// The channel of requests; nil until the client is connected.
+    var calls: CallChannel? { commandSocket as? CallChannel }
 }

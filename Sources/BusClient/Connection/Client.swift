@@ -11,7 +11,7 @@ import ZeroMQ
 /// the bus is started again, calls and subscriptions go on by themselves; what was under way is lost and says so.
 public final class Client: Sendable {
     /// Requests that may wait for an answer at a time.
-    public static let maximumPendingCalls = 512
+    public static let maximumPendingCalls = ClientLimits.pendingCalls
     /// How long an answer may take unless said otherwise.
     public static let defaultTimeout = Duration.seconds(10)
 
@@ -19,7 +19,7 @@ public final class Client: Sendable {
     static let chainedFrames = 64
 
     /// How long no heartbeat may come, of which there is one a second: after that, the bus is hung or gone.
-    public static let silenceOfNobody = Duration.seconds(3)
+    public static let silenceOfNobody = ClientLimits.silenceOfNobody
 
     /// Where the bus is.
     public let place: BusPlace
@@ -214,7 +214,7 @@ public final class Client: Sendable {
                 if let refusal { continuation.resume(returning: .failure(refusal)) }
             }
         } onCancel: {
-            line.handle.post { $0.subscriptions[number]?.close(.cancelled) }
+            line.handle.post { $0.subscription(number)?.close(.cancelled) }
         }
         do throws(ClientError) {
             try result.get()
@@ -228,19 +228,19 @@ public final class Client: Sendable {
     func endSubscription(_ number: UInt64) { line.handle.post { $0.removeSubscription(number) } }
 
     func replaceTopic(_ number: UInt64, _ old: String, by new: String) {
-        line.handle.post { $0.subscriptions[number]?.replace(old, by: new) }
+        line.handle.post { $0.subscription(number)?.replace(old, by: new) }
     }
 
     /// Waits until all that was published until now has come to the subscription, but no longer than that.
     func flushSubscription(_ number: UInt64, within time: Duration) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let refusal = line.handle.post { loop in
-                guard let subscription = loop.subscriptions[number] else { return continuation.resume() }
+                guard let subscription = loop.subscription(number) else { return continuation.resume() }
                 subscription.flush(within: time.clampedNanoseconds) { continuation.resume() }
             }
             if refusal != nil { continuation.resume() }
         }
     }
 
-    func resumeSubscription(_ number: UInt64) { line.handle.post { $0.subscriptions[number]?.resume() } }
+    func resumeSubscription(_ number: UInt64) { line.handle.post { $0.subscription(number)?.resume() } }
 }

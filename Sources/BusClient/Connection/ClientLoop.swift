@@ -4,14 +4,27 @@ import LinuxIO
 import Synchronization
 import ZeroMQ
 
-/// The one thread of a client: it owns the sockets, which never cross threads, and does what others post to it.
+/// One of a ``ClientLoop``'s sockets, with its protocol. Used on the loop's thread only.
+protocol ClientSocket: AnyObject {
+    /// What to poll.
+    var sources: [PollSet.Source] { get }
+    /// Reads and sends what is there. Called in every turn of the loop.
+    func work()
+    /// Called once, at the end of the loop or of this socket.
+    func close(_ error: ClientError)
+}
+
+/// The one thread of a client: it owns the sockets, which never cross threads, and runs the actions that other threads post.
 ///
 /// Only ``ClientLoop/Handle`` is used from outside.
 final class ClientLoop {
     let context: Context
-    /// Requests; nil until the client is connected.
-    private(set) var calls: CallChannel?
-    private(set) var subscriptions: [UInt64: Subscription] = [:]
+    /// The socket of requests; nil until the client is connected.
+    private(set) var commandSocket: (any ClientSocket)?
+    /// The sockets of subscriptions, by number.
+    private(set) var subscriptionSockets: [UInt64: any ClientSocket] = [:]
+    /// Called with each subscription socket when the bus has ended.
+    private var whenBusEnded: [UInt64: () -> Void] = [:]
     private var lastWord: LastWord?
     private let handle: Handle
     /// Who waits to be told what stands between us and the gateway.
@@ -26,13 +39,17 @@ final class ClientLoop {
         self.handle = handle
     }
 
-    func add(_ channel: CallChannel) {
-        calls = channel
+    func setCommandSocket(_ socket: any ClientSocket) {
+        commandSocket = socket
         pollSet = nil
     }
 
-    func add(_ subscription: Subscription, number: UInt64) {
-        subscriptions[number] = subscription
+    /// Adds a subscription's socket.
+    ///
+    /// - Parameter busEnded: called when the bus has ended.
+    func addSubscription(_ number: UInt64, _ socket: any ClientSocket, busEnded: @escaping () -> Void) {
+        subscriptionSockets[number] = socket
+        whenBusEnded[number] = busEnded
         pollSet = nil
     }
 
@@ -44,7 +61,8 @@ final class ClientLoop {
     }
 
     func removeSubscription(_ number: UInt64) {
-        subscriptions.removeValue(forKey: number)?.close(.closed)
+        whenBusEnded[number] = nil
+        subscriptionSockets.removeValue(forKey: number)?.close(.closed)
         pollSet = nil
     }
 
@@ -83,9 +101,9 @@ final class ClientLoop {
         while true {
             for action in handle.takePosted() { action(self) }
             if isStopping { break }
-            calls?.work()
-            for subscription in subscriptions.values { subscription.work() }
-            if lastWord?.hasCome() == true { for subscription in subscriptions.values { subscription.busEnded() } }
+            commandSocket?.work()
+            for socket in subscriptionSockets.values { socket.work() }
+            if lastWord?.hasCome() == true { for busEnded in whenBusEnded.values { busEnded() } }
             // After what has come: a process that was stopped must not find its answers too late.
             keepAppointments()
             do throws(ZeroMQError) {
@@ -110,13 +128,15 @@ final class ClientLoop {
     }
 
     private var sources: [PollSet.Source] {
-        (calls?.sources ?? []) + [lastWord?.source].compactMap(\.self) + subscriptions.values.flatMap(\.sources)
+        (commandSocket?.sources ?? []) + [lastWord?.source].compactMap(\.self)
+            + subscriptionSockets.values.flatMap(\.sources)
     }
 
     private func close(_ failure: ClientError) {
-        calls?.close(failure)
-        for subscription in subscriptions.values { subscription.close(failure) }
-        subscriptions = [:]
+        commandSocket?.close(failure)
+        for socket in subscriptionSockets.values { socket.close(failure) }
+        subscriptionSockets = [:]
+        whenBusEnded = [:]
     }
 
     fileprivate func stop() { isStopping = true }

@@ -13,7 +13,7 @@ final class Line: Sendable {
         handle.post { loop in
             // Without a socket every question runs out of time; there is no more to tell of a machine without descriptors.
             guard let channel = try? CallChannel(loop, place, name: name) else { return }
-            loop.add(channel)
+            loop.setCommandSocket(channel)
         }
     }
 

@@ -7,7 +7,7 @@ import ZeroMQ
 ///
 /// It is open once its subscriptions are in force: the publisher's `welcome/` tells that the connection stands, and the answer to
 /// `ack/<nonce>/`, asked for after it, that everything before was heard. libzmq connects again, and subscribes again, by itself.
-final class Subscription {
+final class Subscription: ClientSocket {
     struct Plan: Sendable {
         /// Whose socket.
         var source: BusPlace.Source
@@ -290,13 +290,13 @@ final class Subscription {
 
     // A worker outlives its coordinator for a while; when neither gives a sign of life, nobody is there.
     private func watchForDeath() {
-        let due = max(lastMessage, lastHeartbeat ?? 0) + Client.silenceOfNobody.clampedNanoseconds
+        let due = max(lastMessage, lastHeartbeat ?? 0) + ClientLimits.silenceOfNobody.clampedNanoseconds
         guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForDeath() } }
         if !plan.place.isLive {
             let place = ClientError.Place(directory: plan.place.name, why: plan.place.absence)
             return fail(.noBus(lookedAt: [place]))
         }
-        alarm(at: MonotonicClock.now() + Client.silenceOfNobody.clampedNanoseconds) { $0.watchForDeath() }
+        alarm(at: MonotonicClock.now() + ClientLimits.silenceOfNobody.clampedNanoseconds) { $0.watchForDeath() }
     }
 
     private func silenceReport(_ silence: Int64) -> String {
@@ -314,4 +314,12 @@ final class Subscription {
     private func alarm(at time: Int64, _ action: @escaping (Subscription) -> Void) {
         loop.schedule(at: time) { [weak self] in self.map(action) }
     }
+}
+
+extension ClientLoop {
+    func add(_ subscription: Subscription, number: UInt64) {
+        addSubscription(number, subscription) { [weak subscription] in subscription?.busEnded() }
+    }
+
+    func subscription(_ number: UInt64) -> Subscription? { subscriptionSockets[number] as? Subscription }
 }
