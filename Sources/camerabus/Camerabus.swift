@@ -1,5 +1,7 @@
 import ArgumentParser
 
+// The tree of commands names every command, and one command prints the tree: CompletionsCommand, by CompletionScript, needs
+// this declaration. That circle is natural; all other commands know nothing of the tree.
 struct Camerabus: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus",
@@ -34,7 +36,7 @@ struct Camerabus: AsyncParsableCommand {
               CAMERABUS_KEYS         the file of keys that 'camerabus keys' lists and changes, unless --file says it
               CAMERABUS_TOKENS       the file of tokens that 'camerabus tokens' lists and changes, unless --file says it
             """,
-        version: "0.1.0",
+        version: ProgramVersion.text,
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, ProfilesCommand.self,

@@ -38,7 +38,7 @@ struct DoctorCommand: AsyncParsableCommand {
         var facts = Machine().facts(
             directories: directories, bus: bus,
             versions: VersionFacts(
-                program: Camerabus.configuration.version, libraries: ["libzmq": ZeroMQ.libraryVersion()]))
+                program: ProgramVersion.text, libraries: ["libzmq": ZeroMQ.libraryVersion()]))
         facts.remote = remote
         let results = Checkup.results(facts)
         let count = results.reduce(0) { $0 + $1.findings.count }
