@@ -32,7 +32,7 @@ public enum Programs {
     }()
 
     private static var checkout: String {
-        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
     }
 }
 

@@ -72,7 +72,7 @@ public enum Vectors {
     }
 
     private static func read(_ path: String) throws -> [UInt8] {
-        let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
+        let root = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined()
         guard let file = fopen("\(root)/Protocol/\(path)", "r") else { throw Failure(text: "no file Protocol/\(path)") }
         defer { fclose(file) }
         var bytes: [UInt8] = []
