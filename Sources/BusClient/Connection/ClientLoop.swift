@@ -8,7 +8,7 @@ import ZeroMQ
 protocol ClientSocket: AnyObject {
     /// What to poll.
     var sources: [PollSet.Source] { get }
-    /// Reads and sends what is there. Called in every turn of the loop.
+    /// Reads waiting messages and sends waiting requests. Called in every turn of the loop.
     func work()
     /// Called once, at the end of the loop or of this socket.
     func close(_ error: ClientError)
