@@ -14,7 +14,8 @@ protocol ClientSocket: AnyObject {
     func close(_ error: ClientError)
 }
 
-/// The one thread of a client: it owns the sockets, which never cross threads, and runs the actions that other threads post.
+/// The one thread of a client: it owns the sockets, which never cross threads, and runs the actions that other threads
+/// post.
 ///
 /// Only ``ClientLoop/Handle`` is used from outside.
 final class ClientLoop {
@@ -82,7 +83,8 @@ final class ClientLoop {
         appointments.removeAll { $0.token == token }
     }
 
-    /// Calls back when it is known what stands between us and the gateway, if anything does. One examination is for all who wait for it.
+    /// Calls back when it is known what stands between us and the gateway, if anything does. One examination is for all
+    /// who wait for it.
     func examine(_ bus: RemoteBus, _ tell: @escaping (GatewayObstacle?) -> Void) {
         examining.append(tell)
         guard examining.count == 1 else { return }
@@ -195,8 +197,8 @@ extension ClientLoop {
 
         /// Does the action on the loop's thread, soon.
         ///
-        /// - Parameter unlessCancelled: not if the current task is cancelled. Asked in the same breath, so that what its
-        ///   cancellation handler posts comes later.
+        /// - Parameter unlessCancelled: not if the current task is cancelled. Asked in the same breath, so that what
+        ///     its cancellation handler posts comes later.
         /// - Returns: why it will never be done.
         @discardableResult
         func post(
