@@ -29,7 +29,7 @@ public final class Coordinator {
     let permissionKeeper: AuthorizationKeeper
     let roster: DeviceRoster
     let sources: SourceDesk
-    let profiles: BookFile<ProfileBook>
+    let profiles: BookFile<ProfileTable>
     let rigs: RigDesk
     let matchers: MatcherFleet
     let pressures: PressureDesk
@@ -41,7 +41,7 @@ public final class Coordinator {
     let photos: PhotoDesk
     let live: LivePhotoDesk
     let loans = MovieLoans()
-    var ledger = RequestLedger()
+    var ledger = RequestTable()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
     /// Those who wait for one request's answer.
@@ -182,7 +182,7 @@ public final class Coordinator {
             // Before anybody can connect: here one may wait for the name service.
             let (policy, unknown) = AuthorizationPolicy.resolved(configuration, owner: CurrentProcess.uid)
             connections.setUnbounded(policy.gateway)
-            var authorizations = AuthorizationBook(policy: policy)
+            var authorizations = AuthorizationTable(policy: policy)
             unknownUsers = unknown.map { .userUnknown($0) }
             permissionKeeper = try AuthorizationKeeper(
                 loop, directory: books.directory, bootID: keeper.bootID, &authorizations, logger: logger)

@@ -206,7 +206,7 @@ enum ControlLoan: CaseIterable {
     /// For the log.
     var name: String { self == .stabilization ? "stabilization" : "smooth focus" }
 
-    var mark: WritableKeyPath<DeviceBook.Entry, Bool> { self == .stabilization ? \.isStabilized : \.isSmooth }
+    var mark: WritableKeyPath<DeviceTable.Entry, Bool> { self == .stabilization ? \.isStabilized : \.isSmooth }
 
     /// - Parameter supports: of the device: false, true, or the words that it takes.
     func isSupported(_ supports: JSONValue, _ value: JSONValue) -> Bool {

@@ -21,7 +21,7 @@ final class DeviceFleet {
     /// Told of what happens to a device.
     var onEvent: ((_ device: String, _ event: String, _ members: [String: JSONValue]) -> Void)?
     /// Who may come in at a device's doors, for its first moments.
-    var doors: ((DeviceIdentity) -> DoorList?)?
+    var doors: ((DeviceIdentity) -> AccessList?)?
     /// Told when somebody came to a device's doors in vain.
     var onRefused: ((DeviceIdentity, _ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Told when somebody came to a rig's door in vain.

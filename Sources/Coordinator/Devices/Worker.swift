@@ -56,7 +56,7 @@ final class Worker {
     private let onHello: (Worker) -> Void
 
     /// Who may come in at the doors of a process that is started.
-    var doors: (() -> DoorList?)?
+    var doors: (() -> AccessList?)?
     /// Told when somebody came in vain.
     var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Told of what happens to the device.

@@ -12,7 +12,7 @@ extension Coordinator {
         var rig: String?
         var session: CaptureSession?
         /// As the session's connection has it.
-        var orientation: VideoOrientation?
+        var orientation: CaptureOrientation?
         var isMirrored: Bool?
         var stabilization = VideoStabilizationMode.off
         /// What may not be had is to be blank, as the client or its session wants it.

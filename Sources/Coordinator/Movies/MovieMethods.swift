@@ -90,7 +90,7 @@ extension Coordinator {
         let target: MoviePlace.Target
         if let text = call.string("url") {
             let stream = try moviePlace.stream(text)
-            try MovieWish.checkIsOfStream(call.params, stream.scheme)
+            try MovieOptions.checkIsOfStream(call.params, stream.scheme)
             (url, target) = (stream, MoviePlace.Target(path: "", fileType: .mp4, root: nil))
         } else {
             url = nil
@@ -99,7 +99,7 @@ extension Coordinator {
                 fileType: call.string("fileType").flatMap(MovieFileType.init), day: day,
                 newName: "\(main)-\(time)-\(ids[0].prefix(8))", isOwn: isOwn)
         }
-        let wish = try MovieWish(
+        let wish = try MovieOptions(
             call.params, fileType: target.fileType, hasSound: subject.microphone != nil,
             minFreeDiskSpace: url == nil ? configuration.libraryMinFree : nil)
         let isDetached = subject.session?.isDetached ?? wish.isDetached

@@ -7,7 +7,7 @@ import Logging
 
 /// Who may do what: answers it, takes questions to the administrators, and has their answers kept, published and enforced.
 ///
-/// The rules are ``AuthorizationBook``'s; here are the disk, those who wait for an answer, and those who want to know.
+/// The rules are ``AuthorizationTable``'s; here are the disk, those who wait for an answer, and those who want to know.
 final class AuthorizationDesk {
     private struct Waiter {
         let uid: UInt32
@@ -25,7 +25,7 @@ final class AuthorizationDesk {
     private let keeper: AuthorizationKeeper
     private let holders: HolderWatch
     private let logger: Logger
-    private(set) var book: AuthorizationBook
+    private(set) var book: AuthorizationTable
     private var waiters: [UInt64: Waiter] = [:]
     private var lastTicket: UInt64 = 0
     private var observers: [() -> Void] = []
@@ -35,7 +35,7 @@ final class AuthorizationDesk {
     private static let maximumWaiters = 1024
 
     init(
-        _ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ keeper: AuthorizationKeeper,
+        _ loop: Loop, events: EventSocket, _ book: AuthorizationTable, _ keeper: AuthorizationKeeper,
         _ holders: HolderWatch, logger: Logger
     ) {
         self.loop = loop
@@ -161,7 +161,7 @@ final class AuthorizationDesk {
     ) -> UInt64? {
         let peer = caller.peer
         do {
-            let question = AuthorizationBook.Question(
+            let question = AuthorizationTable.Question(
                 reason: reason, since: BookKeeper.now, pid: peer.pid, program: program)
             switch try book.ask(uid: peer.uid, groups: [peer.gid], media: media, question) {
             case .decided(let status):
@@ -233,11 +233,11 @@ final class AuthorizationDesk {
 
     /// Somebody tried to get what is of that medium without having asked: the bus asks, once.
     func tried(uid: UInt32, gid: UInt32, pid: Int32, _ media: AuthorizationMedia, program: String) {
-        let question = AuthorizationBook.Question(reason: nil, since: BookKeeper.now, pid: pid, program: program)
+        let question = AuthorizationTable.Question(reason: nil, since: BookKeeper.now, pid: pid, program: program)
         if book.askByItself(uid: uid, groups: [gid], media: media, question) { tellAsked(uid, media, question) }
     }
 
-    private func tellAsked(_ uid: UInt32, _ media: AuthorizationMedia, _ question: AuthorizationBook.Question) {
+    private func tellAsked(_ uid: UInt32, _ media: AuthorizationMedia, _ question: AuthorizationTable.Question) {
         logger.notice(
             "permission is asked for: 'camerabus allow \(uid) \(media.rawValue)' gives it",
             metadata: [LogKeys.peerUID: "\(uid)", LogKeys.peerPID: "\(question.pid)", "media": "\(media.rawValue)"])
@@ -253,7 +253,7 @@ final class AuthorizationDesk {
         uid: UInt32, _ media: [AuthorizationMedia], isGranted: Bool, isOnce: Bool, by admin: Caller,
         completion: @escaping (Result<Bool, BusError>) -> Void
     ) {
-        let decision = AuthorizationBook.Decision(
+        let decision = AuthorizationTable.Decision(
             isGranted: isGranted, isOnce: isOnce, since: BookKeeper.now, by: admin.peer.uid)
         var changed = book
         do {
@@ -332,7 +332,7 @@ final class AuthorizationDesk {
             ])
     }
 
-    private static func error(_ refusal: AuthorizationBook.Refusal, uid: UInt32) -> BusError {
+    private static func error(_ refusal: AuthorizationTable.Refusal, uid: UInt32) -> BusError {
         switch refusal {
         case .configured where RemoteUser.uids.contains(uid):
             return .invalidParams(

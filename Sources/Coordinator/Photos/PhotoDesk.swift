@@ -51,7 +51,7 @@ final class PhotoDesk {
     private let budget = AttachmentBudget(.photos)
 
     var queue = PhotoQueue()
-    private var used = PhotoIDLedger()
+    private var used = PhotoIDTable()
     private var runs: [String: Run] = [:]
     private var steps: [PhotoStep] = []
     private var isPerforming = false
@@ -224,7 +224,7 @@ final class PhotoDesk {
 
     // MARK: What is told
 
-    private func tell(_ run: Run, _ stage: PhotoStage, _ members: JSONValue) {
+    private func tell(_ run: Run, _ stage: PhotoJobStage, _ members: JSONValue) {
         var members = members.object ?? [:]
         if let photo = members["photo"] { members["photo"] = run.request.told(photo) }
         if let known = members["resolved"] { members["resolved"] = resolved(known, run) }

@@ -14,7 +14,7 @@ final class MatcherFleet {
     private let launch: () -> Worker.Launch
     private let logger: Logger
     /// Who may see sets; nil: it could not be written, and what a matcher last read holds.
-    private var doors: DoorList?
+    private var doors: AccessList?
     private var matchers: [String: Matcher] = [:]
     /// Those of rigs that are gone, until they have ended.
     private var leaving: [Matcher] = []
@@ -57,7 +57,7 @@ final class MatcherFleet {
 
     /// Has the matchers let in whom this list has, and nobody else. They watch the file that it is in: so do those that a coordinator
     /// before this one started, whether or not their rigs are there still.
-    func admit(_ list: DoorList) {
+    func admit(_ list: AccessList) {
         guard list != doors else { return }
         do throws(SystemError) {
             try File.replace(launch().runtimeDirectory.doorsFile, with: list.json.serialized, mode: 0o600)

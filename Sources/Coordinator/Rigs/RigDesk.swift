@@ -13,7 +13,7 @@ final class RigDesk {
         var worker: Worker?
     }
 
-    private let file: BookFile<RigBook>
+    private let file: BookFile<RigTable>
     private let events: EventSocket
     /// The device of that `uniqueID`, else the one of that id.
     private let find: (_ reference: String) -> Worker?
@@ -25,7 +25,7 @@ final class RigDesk {
     /// Told of the rigs that there are and can be used, whenever that may have changed.
     var onChange: ((_ names: Set<String>) -> Void)?
 
-    init(_ file: BookFile<RigBook>, events: EventSocket, _ fleet: DeviceFleet) {
+    init(_ file: BookFile<RigTable>, events: EventSocket, _ fleet: DeviceFleet) {
         self.file = file
         self.events = events
         find = { fleet.worker(of: $0) ?? fleet.workers[$0] }

@@ -5,7 +5,7 @@ import LinuxIO
 import Logging
 
 /// Keeps a book in a file of its own beside the device book: what a reply rests on is there before the reply.
-final class BookFile<Book: KeptBook> {
+final class BookFile<Book: StoredTable> {
     private(set) var book = Book()
     /// That it was damaged and begun anew.
     private(set) var problem: Problem?

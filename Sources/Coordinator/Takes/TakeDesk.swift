@@ -21,7 +21,7 @@ final class TakeDesk {
     private let events: EventSocket
     let movies: MovieDesk
     let library: LibraryDesk
-    let file: BookFile<TakeBook>
+    let file: BookFile<TakeTable>
     let logger: Logger
     /// Who waits for the end of a segment, by take.
     private var waiting: [String: [Completion<JSONValue>]] = [:]
@@ -43,7 +43,7 @@ final class TakeDesk {
     private static let maximumMisses = 8
 
     init(
-        _ loop: Loop, events: EventSocket, _ movies: MovieDesk, _ library: LibraryDesk, _ file: BookFile<TakeBook>,
+        _ loop: Loop, events: EventSocket, _ movies: MovieDesk, _ library: LibraryDesk, _ file: BookFile<TakeTable>,
         logger: Logger
     ) {
         self.loop = loop
@@ -87,7 +87,7 @@ final class TakeDesk {
     /// - Throws: `takeNotFound`, also of one that is being thrown away.
     func take(_ id: String) throws(BusError) -> KeptTake {
         let take = try file.book.take(id)
-        guard !discarding.contains(id) else { return try TakeBook().take(id) }
+        guard !discarding.contains(id) else { return try TakeTable().take(id) }
         return take
     }
 
