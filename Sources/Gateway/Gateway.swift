@@ -11,8 +11,8 @@ public final class Gateway {
     private let loop: Loop
     private let signals: SignalDescriptor
     private let service: ServiceManager
-    private var remote: RemoteSide?
-    private var web: WebSide?
+    private var remote: RemoteInterface?
+    private var web: WebInterface?
     private var hasFailed = false
 
     /// Descriptors that connections may not take.
@@ -38,31 +38,32 @@ public final class Gateway {
         CurrentProcess.raiseDescriptorLimit()
         Context.reserveDescriptors(Self.reserve)
         let directory = try Self.directory(options)
-        let place: BusPlace
-        let (events, herald): (BusEvents, Herald)
+        let place: BusEndpoints
+        let (events, departures): (BusEvents, DepartureReporter)
         do throws(ZeroMQError) {
             let context = try Context()
             // Each connection that requests come over has one to the bus, with its monitor.
             let connections = (configuration.tcp?.connections ?? 0) + (configuration.web?.connections ?? 0)
             context.setMaximumSockets(4 * connections + 1024)
-            place = BusPlace(context, loop, directory)
+            place = BusEndpoints(context, loop, directory)
             events = try BusEvents(place)
-            herald = try Herald(place, logger: logger)
+            departures = try DepartureReporter(place, logger: logger)
         } catch {
             throw GatewayError(description: "\(error)")
         }
-        let media = MediaDesk(place, events, logger: logger)
+        let media = MediaDistributor(place, events, logger: logger)
         if let tcp = configuration.tcp {
-            remote = try RemoteSide(tcp, place, media, events, herald, stateDirectory: state, logger: logger)
+            remote = try RemoteInterface(tcp, place, media, events, departures, stateDirectory: state, logger: logger)
         }
         if let settings = configuration.web {
-            let desk = try WebDesk(place, media, events, herald, settings, logger: logger) { [weak self] in
+            let busAccess = try WebBusAccess(place, media, events, departures, settings, logger: logger) {
+                [weak self] in
                 self?.remote?.counts ?? []
             }
             let folder =
                 state
                 ?? configuration.tcp?.serverKeyPath.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) }
-            web = try WebSide(desk, keptPath: folder.map { "\($0)/web-tokens.known" }, logger: logger)
+            web = try WebInterface(busAccess, keptPath: folder.map { "\($0)/web-tokens.known" }, logger: logger)
         }
         for warning in configuration.warnings { logger.warning("\(warning)") }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }

@@ -122,12 +122,12 @@ public struct GatewayConfiguration: Hashable, Sendable {
             web.listen = address
         }
         web.tokensPath = try path(&reader, "tokens", of: "web")
-        let words = GuestList.roles.map(\.rawValue) + [Request.Principal.Role.nobody.rawValue]
+        let words = RemoteUserList.roles.map(\.rawValue) + [Request.Principal.Role.nobody.rawValue]
         let role = try reader.string("role", oneOf: words)
         web.hosts = try reader.strings("hosts") ?? []
         web.origins = try reader.strings("origins") ?? []
         if let role {
-            web.localRole = GuestList.roles.first { $0.rawValue == role }
+            web.localRole = RemoteUserList.roles.first { $0.rawValue == role }
             web.letsAllHereIn = true
         } else if web.tokensPath != nil || !web.hosts.isEmpty || !web.origins.isEmpty {
             // There is a proxy then, and not all of them say that it is somebody else who comes.

@@ -55,16 +55,16 @@ extension Camerabus {
     /// - Parameter arguments: without the program's name.
     /// - Throws: ``Failure`` with what to type instead, where that is known; else the parser's error.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
-        let arguments = Typing.globalOptionsBehindCommand(arguments)
+        let arguments = ArgumentCorrection.globalOptionsBehindCommand(arguments)
         let commands = configuration.subcommands.compactMap { $0.configuration.commandName }
-        if let advice = Typing.unknownCommand(arguments, of: commands) {
+        if let advice = ArgumentCorrection.unknownCommand(arguments, of: commands) {
             throw Failure(status: ExitStatus.usage, description: "Error: \(Table.printable(advice))")
         }
         do {
             return try parse(arguments)
         } catch {
             guard exitCode(for: error) != .success,
-                let advice = Typing.advice(arguments) ?? unknownOption(arguments, error)
+                let advice = ArgumentCorrection.advice(arguments) ?? unknownOption(arguments, error)
             else { throw error }
             throw Failure(status: ExitStatus.usage, description: "Error: \(advice)")
         }
@@ -85,7 +85,7 @@ extension Camerabus {
             }
         }
         let help = helpMessage(for: command, includeHidden: true, columns: 1000)
-        return Typing.unknownOption(arguments, of: names.joined(separator: " "), help: help)
+        return ArgumentCorrection.unknownOption(arguments, of: names.joined(separator: " "), help: help)
     }
 
     private static func parse(_ arguments: [String]) throws -> any ParsableCommand {

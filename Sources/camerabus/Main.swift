@@ -19,7 +19,7 @@ enum Main {
     /// - Parameter arguments: without the program's name.
     /// - Returns: the exit status.
     static func run(_ arguments: [String]) async -> Int32 {
-        if Completing.isAsked(arguments) { await Completing.prepare(arguments) }
+        if BusCompletion.isAsked(arguments) { await BusCompletion.prepare(arguments) }
         var command: any ParsableCommand
         do {
             command = try Camerabus.command(arguments)
@@ -73,7 +73,7 @@ enum Main {
                 (type(of: command) as? any BusCommand.Type)?.typedName
                 ?? type(of: command).configuration.commandName ?? ""
             let device = (command as? any DeviceCommand)?.device
-            Output.note(Table.printable(Wording(command: name, device: device).text(error)))
+            Output.note(Table.printable(ErrorText(command: name, device: device).text(error)))
         default: Output.note("\(error)")
         }
         return status

@@ -12,7 +12,7 @@ import Testing
         let bus = try FakeBus()
         let session = try TemporaryDirectory()
         symlink(bus.path, "\(session.path)/camerabus")
-        let found = try Discovery.find(flag: nil, environment: ["XDG_RUNTIME_DIR": session.path], uid: 0)
+        let found = try BusDiscovery.find(flag: nil, environment: ["XDG_RUNTIME_DIR": session.path], uid: 0)
         #expect(found.path == "\(session.path)/camerabus")
     }
 
@@ -21,10 +21,10 @@ import Testing
         let empty = try TemporaryDirectory()
         let environment = ["CAMERABUS_RUNTIME_DIR": empty.path, "XDG_RUNTIME_DIR": bus.path]
         #expect(throws: ClientError.noBus(lookedAt: [.init(directory: empty.path, why: "no bus in it")])) {
-            try Discovery.find(flag: nil, environment: environment)
+            try BusDiscovery.find(flag: nil, environment: environment)
         }
-        #expect(try Discovery.find(flag: bus.path, environment: environment).path == bus.path)
-        #expect(throws: ClientError.self) { try Discovery.find(flag: "relative", environment: [:]) }
+        #expect(try BusDiscovery.find(flag: bus.path, environment: environment).path == bus.path)
+        #expect(throws: ClientError.self) { try BusDiscovery.find(flag: "relative", environment: [:]) }
     }
 
     @Test func `a socket that is left over is told as such`() throws {
@@ -34,7 +34,7 @@ import Testing
         #expect(
             throws: ClientError.noBus(
                 lookedAt: [.init(directory: home.path, why: "its socket is left over: nobody answers")])
-        ) { try Discovery.find(flag: home.path, environment: [:]) }
+        ) { try BusDiscovery.find(flag: home.path, environment: [:]) }
     }
 
     @Test func `a bus that somebody else has put into tmp is not taken`() throws {
@@ -44,7 +44,7 @@ import Testing
         let bus = try FakeBus()
         #expect(symlink(bus.path, path) == 0)
         defer { unlink(path) }
-        let error = #expect(throws: ClientError.self) { try Discovery.find(flag: nil, environment: [:], uid: uid) }
+        let error = #expect(throws: ClientError.self) { try BusDiscovery.find(flag: nil, environment: [:], uid: uid) }
         guard case .noBus(let places)? = error else {
             Issue.record("\(String(describing: error))")
             return

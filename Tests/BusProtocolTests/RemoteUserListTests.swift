@@ -2,24 +2,24 @@ import BusProtocol
 import Testing
 
 /// The file of those who are let in from other machines.
-@Suite struct GuestListTests {
+@Suite struct RemoteUserListTests {
     private let one = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
     private let other = "#ne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
 
     @Test func `a file is read, and written as it was`() throws {
         let text = "# who may look\n\nview \(one)  kitchen laptop\n  admin\t\(other) desk \n# the end\n"
-        let keys = try GuestList(parsing: text)
+        let keys = try RemoteUserList(parsing: text)
         #expect(keys.entries.map(\.name) == ["kitchen laptop", "desk"])
         #expect(keys[one]?.role == .view && keys[other]?.role == .admin && keys["x"] == nil)
         #expect(
             keys.text == "# who may look\n\nview \(one) kitchen laptop\nadmin \(other) desk\n# the end\n")
-        #expect(try GuestList(parsing: keys.text) == keys)
-        #expect(try GuestList(parsing: "").entries.isEmpty)
+        #expect(try RemoteUserList(parsing: keys.text) == keys)
+        #expect(try RemoteUserList(parsing: "").entries.isEmpty)
     }
 
     @Test func `lines end as editors elsewhere end them`() throws {
         let key = String(repeating: "k", count: 40)
-        let keys = try GuestList(parsing: "# of the rig\r\nview \(key) desk\r\n\r\n")
+        let keys = try RemoteUserList(parsing: "# of the rig\r\nview \(key) desk\r\n\r\n")
         #expect(keys.entries.map(\.name) == ["desk"])
         #expect(keys.text == "# of the rig\nview \(key) desk\n\n")
     }
@@ -31,17 +31,17 @@ import Testing
     ])
     func `a line that is wrong makes all of it wrong`(_ text: String) {
         let text = text.replacing("KEY", with: one).replacing("OTHER", with: other)
-        #expect(throws: GuestList.Problem.self) { try GuestList(parsing: "control \(other)x\n\(text)\n") }
-        #expect(throws: GuestList.Problem.self) { try GuestList(parsing: text) }
+        #expect(throws: RemoteUserList.Problem.self) { try RemoteUserList(parsing: "control \(other)x\n\(text)\n") }
+        #expect(throws: RemoteUserList.Problem.self) { try RemoteUserList(parsing: text) }
     }
 
     @Test func `keys are added, get other roles, and are taken out`() throws {
-        var keys = try GuestList(parsing: "# kept\n")
+        var keys = try RemoteUserList(parsing: "# kept\n")
         try keys.add(.init(role: .view, key: one, name: "laptop"))
-        #expect(throws: GuestList.Problem.self) { try keys.add(.init(role: .view, key: one, name: "desk")) }
-        #expect(throws: GuestList.Problem.self) { try keys.add(.init(role: .view, key: other, name: "laptop")) }
-        #expect(throws: GuestList.Problem.self) { try keys.add(.init(role: .nobody, key: other, name: "desk")) }
-        #expect(throws: GuestList.Problem.self) { try keys.add(.init(role: .view, key: other, name: " desk")) }
+        #expect(throws: RemoteUserList.Problem.self) { try keys.add(.init(role: .view, key: one, name: "desk")) }
+        #expect(throws: RemoteUserList.Problem.self) { try keys.add(.init(role: .view, key: other, name: "laptop")) }
+        #expect(throws: RemoteUserList.Problem.self) { try keys.add(.init(role: .nobody, key: other, name: "desk")) }
+        #expect(throws: RemoteUserList.Problem.self) { try keys.add(.init(role: .view, key: other, name: " desk")) }
         let changed = ["laptop", "desk"].map { keys.setRole(.control, of: $0) }
         #expect(changed == [true, false])
         #expect(keys.text == "# kept\ncontrol \(one) laptop\n")
@@ -53,13 +53,13 @@ import Testing
     @Test func `of tokens a line that is wrong stays, lets nobody in, and goes with its name`() throws {
         let token = "0123456789abcdef"
         let text = "# page\nview short Eve\ncontrol \(token)  Ada   Lovelace\nview \(token)x Bob\nview \(token)y Bob\n"
-        var tokens = GuestList(reading: text, by: .token)
-        #expect(tokens.entries == [GuestList.Entry(role: .control, key: token, name: "Ada Lovelace")])
+        var tokens = RemoteUserList(reading: text, by: .token)
+        #expect(tokens.entries == [RemoteUserList.Entry(role: .control, key: token, name: "Ada Lovelace")])
         #expect(tokens.problems.map(\.line) == [2, 4, 5])
         #expect(!"\(tokens.problems)".contains("short"), "a token is told")
-        #expect(throws: GuestList.Problem.self) { try GuestList(parsing: text, by: .token) }
+        #expect(throws: RemoteUserList.Problem.self) { try RemoteUserList(parsing: text, by: .token) }
         for name in ["Eve", "Bob", "Ada Lovelace", "Ada  Lovelace"] {
-            #expect(throws: GuestList.Problem.self) {
+            #expect(throws: RemoteUserList.Problem.self) {
                 try tokens.add(.init(role: .view, key: "\(token)z", name: name))
             }
         }
@@ -71,8 +71,8 @@ import Testing
     @Test(arguments: [(15, false), (16, true), (128, true), (129, false)])
     func `tokens are neither short nor long`(length: Int, isOne: Bool) {
         let text = String(repeating: "-", count: length)
-        #expect(GuestCredential.token.isWellFormed(text) == isOne)
-        #expect(!GuestCredential.token.isWellFormed(text.dropLast() + "+"))
+        #expect(RemoteCredential.token.isWellFormed(text) == isOne)
+        #expect(!RemoteCredential.token.isWellFormed(text.dropLast() + "+"))
     }
 
     @Test func `a pair of keys is read from its file`() {

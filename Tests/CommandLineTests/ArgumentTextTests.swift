@@ -9,7 +9,7 @@ import Testing
 
 @testable import camerabus
 
-@Suite struct PiecesTests {
+@Suite struct ArgumentTextTests {
     @Test(
         arguments: [
             ("brightness=10", "brightness", 10), ("hue=-5", "hue", -5), ("mask=0xff", "mask", 255),
@@ -35,24 +35,24 @@ import Testing
 
     @Test func `formats are sizes or ids`() throws {
         for size in ["1280x720", "1280X720", "1280×720"] {
-            #expect(try FormatWish(reading: size) == .size(width: 1280, height: 720))
+            #expect(try FormatArgument(reading: size) == .size(width: 1280, height: 720))
         }
-        #expect(try FormatWish(reading: "f3") == .id("f3"))
+        #expect(try FormatArgument(reading: "f3") == .id("f3"))
         for wrong in ["", "0x720", "1280x0", "70000x70000", "640", "640x", "4:3"] {
-            #expect(throws: ValidationError.self) { try FormatWish(reading: wrong) }
+            #expect(throws: ValidationError.self) { try FormatArgument(reading: wrong) }
         }
         #expect(
-            FormatWish.size(width: 4, height: 2).json(pixelFormat: "YUYV")
+            FormatArgument.size(width: 4, height: 2).json(pixelFormat: "YUYV")
                 == ["width": 4, "height": 2, "pixelFormat": "YUYV"])
-        #expect(FormatWish.id("f3").json(pixelFormat: nil) == "f3")
+        #expect(FormatArgument.id("f3").json(pixelFormat: nil) == "f3")
     }
 
     @Test func `rates are numbers or fractions`() {
-        #expect(FrameRateWish(argument: "30")?.json == 30)
-        #expect(FrameRateWish(argument: "29.97")?.json == 29.97)
-        #expect(FrameRateWish(argument: "30000/1001")?.json == "1001/30000")
+        #expect(FrameRateArgument(argument: "30")?.json == 30)
+        #expect(FrameRateArgument(argument: "29.97")?.json == 29.97)
+        #expect(FrameRateArgument(argument: "30000/1001")?.json == "1001/30000")
         for wrong in ["", "0", "-1", "nan", "inf", "30/0", "1/2/3", "fast"] {
-            #expect(FrameRateWish(argument: wrong) == nil)
+            #expect(FrameRateArgument(argument: wrong) == nil)
         }
     }
 
@@ -107,7 +107,7 @@ import Testing
         let scratch = try TemporaryDirectory()
         let (file, link, pipe) = ("\(scratch.path)/file", "\(scratch.path)/link", "\(scratch.path)/pipe")
         func write(_ text: String, to path: String) throws {
-            try Array(text.utf8).withUnsafeBytes { try WholeFile.write($0, to: path) }
+            try Array(text.utf8).withUnsafeBytes { try AtomicFile.write($0, to: path) }
         }
         func kind(_ path: String) -> UInt32 {
             var status = stat()

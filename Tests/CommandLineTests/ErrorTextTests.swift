@@ -7,11 +7,11 @@ import Testing
 @testable import camerabus
 
 /// What people type, and what they are told.
-@Suite struct WordingTests {
+@Suite struct ErrorTextTests {
     private func text(_ reason: BusError.Reason, _ message: String, _ data: [String: JSONValue], _ command: String)
         -> String
     {
-        Wording(command: command).text(.refused(BusError(reason, message, data)))
+        ErrorText(command: command).text(.refused(BusError(reason, message, data)))
     }
 
     @Test func `refusals speak of commands, not of the protocol`() {
@@ -30,31 +30,31 @@ import Testing
             control == "controlUnsupported: cam0 has no control foo; 'camerabus controls cam0' lists what it has.")
         let format = BusError.invalidParams("changes[0].activeFormat", "must be one of a device's formats")
         #expect(
-            Wording(command: "format").text(.refused(format))
+            ErrorText(command: "format").text(.refused(format))
                 == "invalidParams: The format: must be one of a device's formats.")
         let gain = BusError.invalidParams("changes[0].controls.gain", "must be an integer")
         let raw = BusError(
             .photoFormatUnavailable, "no dng can be made of YUYV; so and so", ["available": ["photo": ["jpeg"]]])
         #expect(
-            Wording(command: "photo", device: "pics").text(.refused(raw)).contains(
+            ErrorText(command: "photo", device: "pics").text(.refused(raw)).contains(
                 "'camerabus format pics --pixel RG12'"))
         let packed = BusError(
             .photoFormatUnavailable, "no jpeg can be made of pRAA; so and so",
             ["available": ["photo": [], "raw": ["pRAA"]]])
         #expect(
-            Wording(command: "photo", device: "pics").text(.refused(packed)).contains(
+            ErrorText(command: "photo", device: "pics").text(.refused(packed)).contains(
                 "no jpeg can be made of pRAA; --format dng takes it raw; 'camerabus format pics --pixel YUYV'"))
-        #expect(Wording(command: "set").text(.refused(gain)) == "invalidParams: gain must be an integer.")
+        #expect(ErrorText(command: "set").text(.refused(gain)) == "invalidParams: gain must be an integer.")
         let torch = ClientError.refused(
             BusError(.controlUnsupported, "This camera has no torchMode; device.controls lists what it has.", [:]))
         #expect(
-            Wording(command: "set", device: "pics").text(torch)
+            ErrorText(command: "set", device: "pics").text(torch)
                 == "controlUnsupported: This camera has no torchMode; 'camerabus controls pics' lists what it has.")
         #expect(
             text(.sessionNotFound, "There is no session 's'; session.list answers those that there are.", [:], "")
                 == "sessionNotFound: There is no session 's'; 'camerabus sessions' lists those that there are.")
         #expect(
-            Wording(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
+            ErrorText(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
     }
 
     @Test func `a moment that nobody holds is told with the command that has it held`() {
@@ -69,7 +69,7 @@ import Testing
 
     @Test func `refusals of live photos speak of --live`() {
         func told(_ path: String, _ why: String) -> String {
-            Wording(command: "photo").text(.refused(.invalidParams(path, why)))
+            ErrorText(command: "photo").text(.refused(.invalidParams(path, why)))
         }
         let off = told("settings.livePhoto", "can't be had while livePhotoCaptureEnabled is false")
         #expect(off.hasPrefix("invalidParams: --live can't be had while livePhotoCaptureEnabled is false; camerabus "))
@@ -86,7 +86,7 @@ import Testing
     ])
     func `what is wrong is told with what it is wrong with`(command: String, path: String, subject: String) {
         let error = ClientError.refused(.invalidParams(path, "must be a number"))
-        #expect(Wording(command: command).text(error) == "invalidParams: \(subject)must be a number.")
+        #expect(ErrorText(command: command).text(error) == "invalidParams: \(subject)must be a number.")
     }
 
     @Test(arguments: [
@@ -96,7 +96,7 @@ import Testing
     ])
     func `a refusal names the option that was typed`(command: String, path: String, told: String) {
         let error = ClientError.refused(.invalidParams(path, "must be more"))
-        #expect(Wording(command: command).text(error) == "invalidParams: \(told).")
+        #expect(ErrorText(command: command).text(error) == "invalidParams: \(told).")
     }
 
     @Test func `a movie in the way is told with the command that ends it`() {
@@ -117,14 +117,14 @@ import Testing
     }
 
     @Test func `what asks for permission can be typed as it is told`() throws {
-        let told = Permitting.meaning("notDetermined", uid: 1000, "audio")
+        let told = PermissionText.meaning("notDetermined", uid: 1000, "audio")
         let words = try #require(told.split(separator: "'").dropFirst().first).split(separator: " ").map(String.init)
         #expect(words.first == "camerabus")
         #expect(throws: Never.self) { try Camerabus.command(Array(words.dropFirst())) }
     }
 
     @Test func `what keeps a device that gave frames is told once, and waited for`() {
-        var waiting = Waiting("cam0")
+        var waiting = FrameStall("cam0")
         let gone = ClientError.refused(BusError(.deviceDisconnected, "cam0 is disconnected.", [:]))
         let wrong = ClientError.refused(BusError(.formatUnsupported, "", [:]))
         #expect(waiting.note(of: gone, hasGiven: false) == nil)
@@ -193,7 +193,8 @@ import Testing
 
     @Test func `options before the command go behind it`() {
         func mended(_ words: String) -> String {
-            Typing.globalOptionsBehindCommand(words.split(separator: " ").map(String.init)).joined(separator: " ")
+            ArgumentCorrection.globalOptionsBehindCommand(words.split(separator: " ").map(String.init)).joined(
+                separator: " ")
         }
         #expect(mended("--json devices") == "devices --json")
         #expect(mended("--runtime-dir /x --timeout=2 get cam0 gain") == "get --runtime-dir /x --timeout=2 cam0 gain")
@@ -203,7 +204,9 @@ import Testing
     }
 
     @Test func `advice is given where it is known what was meant`() {
-        func advice(_ words: String) -> String? { Typing.advice(words.split(separator: " ").map(String.init)) }
+        func advice(_ words: String) -> String? {
+            ArgumentCorrection.advice(words.split(separator: " ").map(String.init))
+        }
         #expect(advice("lock a b sh -c x")?.hasSuffix(": camerabus lock a b -- sh -c x") == true)
         #expect(advice("lock a --note t ls -l")?.hasSuffix(": camerabus lock a --note t -- ls -l") == true)
         for none in [
@@ -245,7 +248,7 @@ import Testing
 
     @Test func `a command that there is not is told, with the one that may be meant`() {
         func told(_ words: String) -> String? {
-            Typing.unknownCommand(
+            ArgumentCorrection.unknownCommand(
                 words.split(separator: " ").map(String.init), of: ["frames", "formats", "format", "top"])
         }
         #expect(told("fames cam0")?.contains("no command 'fames'. Did you mean 'frames'?") == true)
@@ -260,10 +263,10 @@ import Testing
 
     @Test func `what can't be a device's name is told with the names that there are`() {
         #expect(
-            Naming.refusal("no device", ["cam0", "cam1"]).hasSuffix(
+            DeviceArgumentCheck.refusal("no device", ["cam0", "cam1"]).hasSuffix(
                 "'no device' is no device id; there are cam0, cam1."))
-        #expect(Naming.refusal("CAM0", ["cam0"]).hasSuffix("Did you mean 'cam0'?"))
-        #expect(Naming.refusal("x/", []).hasSuffix("; there are no devices."))
+        #expect(DeviceArgumentCheck.refusal("CAM0", ["cam0"]).hasSuffix("Did you mean 'cam0'?"))
+        #expect(DeviceArgumentCheck.refusal("x/", []).hasSuffix("; there are no devices."))
     }
 
     @Test func `pairs without their sign are seen`() throws {
@@ -288,7 +291,7 @@ import Testing
             "name": "c", "type": .string(type), "minimum": -4, "maximum": 4, "step": 2, "value": 1,
             "menu": [["index": 0, "name": "Off"], ["index": 1, "name": "On"]],
         ]
-        return try ControlWords(control).value(typed)
+        return try ControlValueText(control).value(typed)
     }
 
     @Test func `what is typed fits the control's type`() throws {
@@ -316,7 +319,7 @@ import Testing
     }
 
     @Test func `state is news once`() {
-        var freshness = Freshness()
+        var freshness = RepeatedStateFilter()
         func news(_ topic: String, _ epoch: String, _ sequence: Int64, _ value: JSONValue = 1) -> Bool {
             freshness.isNews(topic: topic, ["epoch": .string(epoch), "sequence": .integer(sequence), "value": value])
         }

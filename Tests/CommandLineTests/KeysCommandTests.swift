@@ -28,9 +28,9 @@ import Testing
         let made = try await run("new", "laptop", "-o", file)
         #expect(made.status == 0, "\(made)")
         let key = String(made.standardOutput.prefix { $0 != "\n" })
-        #expect(GuestCredential.key.isWellFormed(key) && made.standardError.contains("keys add laptop '\(key)'"))
+        #expect(RemoteCredential.key.isWellFormed(key) && made.standardError.contains("keys add laptop '\(key)'"))
         let found = KeyFile.keys(in: String(decoding: try File.read(file, limit: 1 << 16), as: UTF8.self))
-        #expect(found.publicKey == key && found.secretKey.map(GuestCredential.key.isWellFormed) == true)
+        #expect(found.publicKey == key && found.secretKey.map(RemoteCredential.key.isWellFormed) == true)
         #expect(mode(file) == 0o600)
         // Whoever has it already keeps it.
         #expect(try await run("new", "laptop", "-o", file).status == 1)

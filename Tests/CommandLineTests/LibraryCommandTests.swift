@@ -79,11 +79,11 @@ import Testing
         var photo = entry["photo"]?.object ?? [:]
         photo["livePhotoMovie"] = movie
         entry["photo"] = .object(photo)
-        let lines = LibraryWords.lines(.object(entry))
+        let lines = LibraryText.lines(.object(entry))
         #expect(
             lines.contains { $0.hasPrefix("movie ") && $0.hasSuffix(" /l/2026-11-22/photo-143205.mov") }, "\(lines)")
         #expect(lines.contains { $0.hasPrefix("live ") && $0.hasSuffix(" 2.9 s, 640x480, 5 kB, the photo at 1.4 s") })
-        let table = LibraryWords.table([.object(entry), Self.photo]).lines
+        let table = LibraryText.table([.object(entry), Self.photo]).lines
         #expect(table.contains { $0.hasSuffix("/l/2026-11-22/photo-143205.jpg + photo-143205.mov") }, "\(table)")
         #expect(table.last?.hasSuffix("/photo-143205.jpg") == true)
         #expect(table.contains { $0.contains("0:02.9") && $0.contains(" + 5 kB ") }, "\(table)")

@@ -220,9 +220,9 @@ import Testing
     }
 
     @Test func `a movie lies beside its picture`() {
-        #expect(PhotoPlaces.movie(beside: "v.d/a.JPG") == "v.d/a.mov")
-        #expect(PhotoPlaces.movie(beside: "b.c.jpeg") == "b.c.mov" && PhotoPlaces.movie(beside: "a") == "a.mov")
+        #expect(PhotoFileNames.movie(beside: "v.d/a.JPG") == "v.d/a.mov")
+        #expect(PhotoFileNames.movie(beside: "b.c.jpeg") == "b.c.mov" && PhotoFileNames.movie(beside: "a") == "a.mov")
         #expect(
-            PhotoWords.short(.milliseconds(700)) == "Only 0.7 s of the time before are held: the movie begins later.")
+            PhotoText.short(.milliseconds(700)) == "Only 0.7 s of the time before are held: the movie begins later.")
     }
 }

@@ -7,11 +7,11 @@ import Testing
 @testable import camerabus
 
 /// What the command line makes of movies.
-@Suite struct MoviePiecesTests {
+@Suite struct MovieTextTests {
     private func places(
         _ output: String, rig: String? = nil, count: Int = 1, folders: Set<String> = []
-    ) throws -> MoviePlaces {
-        try MoviePlaces(
+    ) throws -> MovieFileNames {
+        try MovieFileNames(
             output, rig: rig, fileType: "mp4", count: count, time: "20260314-091500",
             isFolder: { folders.contains($0) })
     }
@@ -41,43 +41,43 @@ import Testing
 
     @Test func `a path is absolute for the bus`() throws {
         let folder = try TemporaryDirectory()
-        let path = try MoviePlaces.resolved("\(folder.path)/../\(folder.path.dropFirst(5))/a.mp4")
+        let path = try MovieFileNames.resolved("\(folder.path)/../\(folder.path.dropFirst(5))/a.mp4")
         #expect(path == "\(folder.path)/a.mp4")
-        #expect(try MoviePlaces.resolved("/a.mp4") == "/a.mp4")
-        #expect(throws: Failure.self) { try MoviePlaces.resolved("\(folder.path)/no/a.mp4") }
+        #expect(try MovieFileNames.resolved("/a.mp4") == "/a.mp4")
+        #expect(throws: Failure.self) { try MovieFileNames.resolved("\(folder.path)/no/a.mp4") }
     }
 
     @Test func `numbers of bytes have letters of a thousand`() throws {
-        #expect(ByteCount(argument: "1500000")?.value == 1_500_000)
-        #expect(ByteCount(argument: "2.5G")?.value == 2_500_000_000)
-        #expect(ByteCount(argument: "700k")?.value == 700_000)
+        #expect(ByteSize(argument: "1500000")?.value == 1_500_000)
+        #expect(ByteSize(argument: "2.5G")?.value == 2_500_000_000)
+        #expect(ByteSize(argument: "700k")?.value == 700_000)
         for wrong in ["", "G", "-1", "0", "1X", "1e30T", "nan"] {
-            #expect(ByteCount(argument: wrong) == nil, "\(wrong)")
+            #expect(ByteSize(argument: wrong) == nil, "\(wrong)")
         }
         #expect(FreeBytes(argument: "0")?.value == 0 && FreeBytes(argument: "2M")?.value == 2_000_000)
         #expect(FreeBytes(argument: "-1") == nil && FreeBytes(argument: "none") == nil)
-        #expect(ByteCount.text(999) == "999 B" && ByteCount.text(740_200) == "740 kB")
-        #expect(ByteCount.text(24_650_000) == "24.6 MB" && ByteCount.text(1_320_000_000) == "1.32 GB")
+        #expect(ByteSize.text(999) == "999 B" && ByteSize.text(740_200) == "740 kB")
+        #expect(ByteSize.text(24_650_000) == "24.6 MB" && ByteSize.text(1_320_000_000) == "1.32 GB")
     }
 
     @Test func `how far a movie is stands in a line`() {
-        #expect(MovieWords.time(.milliseconds(12345)) == "0:12.3" && MovieWords.time(.seconds(3725)) == "1:02:05.0")
+        #expect(MovieText.time(.milliseconds(12345)) == "0:12.3" && MovieText.time(.seconds(3725)) == "1:02:05.0")
         let state = MovieState([
             "id": "m", "state": "recording", "recordedDuration": 62300, "recordedFileSize": 24_600_000, "frames": 1869,
             "dropped": 0, "encoderLoad": 0.123,
         ])
-        #expect(MovieWords.progress(state) == "1:02.3  24.6 MB  1869 frames  load 12 %")
+        #expect(MovieText.progress(state) == "1:02.3  24.6 MB  1869 frames  load 12 %")
         let late = MovieState(["state": "paused", "dropped": 3, "encoderLoad": 1])
-        #expect(MovieWords.progress(late) == "0:00.0  0 B  0 frames  3 dropped  load 100 %  paused")
+        #expect(MovieText.progress(late) == "0:00.0  0 B  0 frames  3 dropped  load 100 %  paused")
         let waiting = MovieState(["state": "recording", "frames": 3, "waitingFor": ["cam0"]])
-        #expect(MovieWords.progress(waiting) == "0:00.0  0 B  3 frames  waits for cam0  load 0 %")
+        #expect(MovieText.progress(waiting) == "0:00.0  0 B  3 frames  waits for cam0  load 0 %")
         #expect(MoviesCommand.table([waiting]).lines.last?.contains("waits for cam0: ") == true)
     }
 
     @Test func `an end that nobody asked for is no success`() throws {
         func isWanted(_ reason: String, _ isSuccess: Bool, isInterrupted: Bool = false) -> Bool {
             let json: JSONValue = ["id": "m", "end": ["reason": .string(reason), "success": .bool(isSuccess)]]
-            return MovieState(json).ending.map { MovieWords.isWanted($0, isInterrupted: isInterrupted) } ?? false
+            return MovieState(json).ending.map { MovieText.isWanted($0, isInterrupted: isInterrupted) } ?? false
         }
         #expect(isWanted("maximumDurationReached", true) && isWanted("stopped", true, isInterrupted: true))
         for reason in ["stopped", "shuttingDown", "ownerGone", "somethingNew"] { #expect(!isWanted(reason, true)) }
@@ -87,12 +87,12 @@ import Testing
     @Test func `what is in the way is set aside with its side-car, and comes back where there is nothing new`() throws {
         let folder = try TemporaryDirectory()
         let (one, other) = ("\(folder.path)/a.mp4", "\(folder.path)/b.mp4")
-        for path in [one, MoviePlaces.sideCar(of: one), other] {
+        for path in [one, MovieFileNames.sideCar(of: one), other] {
             try File.replace(path, with: Array(path.utf8), mode: 0o600)
         }
-        var aside = SetAside()
+        var aside = BackupFiles()
         for path in [one, other, "\(folder.path)/c.mp4"] {
-            try aside.move(path, with: [MoviePlaces.sideCar(of: path)])
+            try aside.move(path, with: [MovieFileNames.sideCar(of: path)])
         }
         let pid = CurrentProcess.pid
         #expect(folder.contents() == ["a.mp4.\(pid).old", "a.mp4.frames.jsonl.\(pid).old", "b.mp4.\(pid).old"])
@@ -115,12 +115,12 @@ import Testing
         let (from, to) = ("\(folder.path)/from", "\(folder.path)/to")
         let bytes = [UInt8](repeating: 7, count: 3_000_000)
         try File.replace(from, with: bytes, mode: 0o600)
-        try WholeFile.copy(from, to: to, replaces: false)
+        try AtomicFile.copy(from, to: to, replaces: false)
         #expect(try File.read(to, limit: 1 << 24) == bytes)
         try File.replace(from, with: [1], mode: 0o600)
-        #expect(throws: SystemError.self) { try WholeFile.copy(from, to: to, replaces: false) }
+        #expect(throws: SystemError.self) { try AtomicFile.copy(from, to: to, replaces: false) }
         #expect(try File.read(to, limit: 1 << 24) == bytes)
-        try WholeFile.copy(from, to: to, replaces: true)
+        try AtomicFile.copy(from, to: to, replaces: true)
         #expect(try File.read(to, limit: 1 << 24) == [1])
         #expect(folder.contents() == ["from", "to"])
     }

@@ -9,14 +9,14 @@ import Testing
 @testable import camerabus
 
 /// What the command line makes of photos.
-@Suite struct PhotoPiecesTests {
-    private typealias Extent = PhotoPlaces.Extent
+@Suite struct PhotoTextTests {
+    private typealias Extent = PhotoFileNames.Extent
 
     private func path(
-        _ output: String?, _ extent: PhotoPlaces.Extent = .init(), device: String = "cam0", number: Int = 1,
+        _ output: String?, _ extent: PhotoFileNames.Extent = .init(), device: String = "cam0", number: Int = 1,
         fileType: String = "jpeg", folders: Set<String> = []
     ) throws -> String {
-        try PhotoPlaces(output, isFolder: { folders.contains($0) }).path(
+        try PhotoFileNames(output, isFolder: { folders.contains($0) }).path(
             of: .init(device: device, number: number, realtime: 1_000_000_123_456_789, fileType: fileType), extent)
     }
 
@@ -32,18 +32,18 @@ import Testing
 
     @Test func `a pattern has the camera and the number where it says`() throws {
         #expect(try path("%s/%04d.dng", Extent(hasSeveralDevices: true, count: nil), number: 12) == "cam0/0012.dng")
-        let places = try PhotoPlaces("%d.jpg")
+        let places = try PhotoFileNames("%d.jpg")
         #expect(places.flaw(Extent(count: nil)) == nil && places.flaw(Extent(hasSeveralDevices: true)) != nil)
-        #expect(try PhotoPlaces("%s.jpg").flaw(Extent(hasSeveralDevices: true, count: 2)) != nil)
-        #expect(throws: (any Error).self) { try PhotoPlaces("50%.jpg") }
+        #expect(try PhotoFileNames("%s.jpg").flaw(Extent(hasSeveralDevices: true, count: 2)) != nil)
+        #expect(throws: (any Error).self) { try PhotoFileNames("50%.jpg") }
         for name in ["a.png", "out/b-%d.TIFF", "c.mov"] {
-            #expect(throws: (any Error).self) { try PhotoPlaces(name) }
+            #expect(throws: (any Error).self) { try PhotoFileNames(name) }
         }
-        #expect(try PhotoPlaces("a.mov.d/b").fileType == nil)
+        #expect(try PhotoFileNames("a.mov.d/b").fileType == nil)
     }
 
     @Test func `a folder has names made in it, of the camera and the time`() throws {
-        let name = "cam0-\(PhotoPlaces.time(1_000_000_123_456_789))"
+        let name = "cam0-\(PhotoFileNames.time(1_000_000_123_456_789))"
         #expect(name.wholeMatch(of: /cam0-19700\d{3}-\d{6}-123/) != nil, "\(name)")
         #expect(try path(nil, Extent(hasSeveralDevices: true, count: 9), number: 4) == "\(name).jpg")
         #expect(try path("v/", fileType: "dng") == "v/\(name).dng")
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func `standard output takes one photo`() throws {
-        let places = try PhotoPlaces("-")
+        let places = try PhotoFileNames("-")
         #expect(places.isStandardOutput && places.flaw(Extent()) == nil)
         #expect(places.flaw(Extent(count: 2)) != nil && places.flaw(Extent(hasSeveralDevices: true)) != nil)
         #expect(places.flaw(Extent(count: nil)) != nil)
@@ -59,7 +59,7 @@ import Testing
 
     @Test func `an ending says the format`() throws {
         for (name, type) in [("a.JPG", "jpeg"), ("a.jpeg", "jpeg"), ("%d.dng", "dng"), ("a.b", nil), ("-", nil)] {
-            #expect(try PhotoPlaces(name).fileType == type, "\(name)")
+            #expect(try PhotoFileNames(name).fileType == type, "\(name)")
         }
     }
 
@@ -71,8 +71,8 @@ import Testing
         #expect(try path("a.JPG") == "a.JPG")
         #expect(try path(".hidden") == ".hidden.jpg")
         for name in ["/dev/stdout", "pipe.png"] {
-            let places = try PhotoPlaces(name, isFolder: { _ in false }, isSpecial: { $0 == name })
-            let photo = PhotoPlaces.Photo(device: "cam0", number: 1, realtime: 0, fileType: "jpeg")
+            let places = try PhotoFileNames(name, isFolder: { _ in false }, isSpecial: { $0 == name })
+            let photo = PhotoFileNames.Photo(device: "cam0", number: 1, realtime: 0, fileType: "jpeg")
             #expect(places.path(of: photo, Extent()) == name)
         }
     }
@@ -80,9 +80,9 @@ import Testing
     @Test func `names that are too long are found before a photo is taken`() throws {
         let folder = try TemporaryDirectory()
         let long = String(repeating: "n", count: 251)
-        #expect(throws: Failure.self) { try PhotoPlaces.check("\(folder.path)/\(long).jpg") }
-        #expect(throws: Failure.self) { try PhotoPlaces.check("\(folder.path)/no/a.jpg") }
-        try PhotoPlaces.check("\(folder.path)/\(String(long.prefix(200))).jpg")
+        #expect(throws: Failure.self) { try PhotoFileNames.check("\(folder.path)/\(long).jpg") }
+        #expect(throws: Failure.self) { try PhotoFileNames.check("\(folder.path)/no/a.jpg") }
+        try PhotoFileNames.check("\(folder.path)/\(String(long.prefix(200))).jpg")
     }
 
     @Test(arguments: [
@@ -185,13 +185,13 @@ import Testing
     }
 
     @Test func `a time-lapse that is too fast says so once`() {
-        #expect(PhotoWords.behind(0, of: 5) == nil)
-        #expect(PhotoWords.behind(4, of: 5) == "4 of 5 photos came later than asked: so fast they can't be had.")
+        #expect(PhotoText.behind(0, of: 5) == nil)
+        #expect(PhotoText.behind(4, of: 5) == "4 of 5 photos came later than asked: so fast they can't be had.")
     }
 
     @Test func `a stage stands in a line`() {
         func line(_ name: String, _ json: JSONValue) -> String {
-            PhotoWords.line(PhotoStage(uniqueID: "u", name: name, json: json))
+            PhotoText.line(PhotoStage(uniqueID: "u", name: name, json: json))
         }
         #expect(
             line("willBeginCapture", ["devices": ["a", "b"], "expectedPhotoCount": 2])
@@ -206,13 +206,13 @@ import Testing
         #expect(line("didFinishCapture", ["error": .null]) == "didFinishCapture")
         let error: JSONValue = ["code": -32000, "message": "", "data": ["reason": "diskFull"]]
         #expect(line("didFinishCapture", ["error": error]) == "didFinishCapture: diskFull")
-        #expect(PhotoWords.duration(0.008) == "1/125 s" && PhotoWords.duration(0.5) == "0.5 s")
-        #expect(PhotoWords.spread(.microseconds(1500)) == "The cameras' pictures are 1.5 ms apart.")
+        #expect(PhotoText.duration(0.008) == "1/125 s" && PhotoText.duration(0.5) == "0.5 s")
+        #expect(PhotoText.spread(.microseconds(1500)) == "The cameras' pictures are 1.5 ms apart.")
     }
 
     @Test func `what is adjusted is told in the units in which it was asked`() {
         func text(_ name: String, _ asked: Double, _ given: Double) -> String {
-            PhotoWords.adjustment([
+            PhotoText.adjustment([
                 "device": "cam0", "path": .string("settings.bracket.\(name)[1]"), "asked": .number(asked),
                 "given": .number(given), "why": "So it is.",
             ])
@@ -225,8 +225,8 @@ import Testing
     }
 
     @Test func `what came later than asked is told`() {
-        #expect(PhotoWords.late([], of: 3) == nil)
-        let text = PhotoWords.late([.milliseconds(400), .milliseconds(1100)], of: 100)
+        #expect(PhotoText.late([], of: 3) == nil)
+        let text = PhotoText.late([.milliseconds(400), .milliseconds(1100)], of: 100)
         #expect(text?.hasPrefix("2 of 100 photos came later than asked, by at most 1.1 s:") == true, "\(text ?? "")")
     }
 
@@ -234,18 +234,18 @@ import Testing
         let owner: JSONValue = ["uid": 1000, "gid": 1000, "pid": 7, "name": "probe"]
         let state: JSONValue = ["readiness": "waitingForCapture", "waiting": 1, "owner": owner]
         #expect(
-            PhotoWords.before("cam1", state, own: 8)
+            PhotoText.before("cam1", state, own: 8)
                 == "cam1 takes photos for probe (pid 7, uid 1000); these wait for their turn.")
-        #expect(PhotoWords.before("cam1", state, own: 7) == nil)
-        #expect(PhotoWords.before("cam1", ["readiness": "ready", "waiting": 0], own: 7) == nil)
-        #expect(PhotoWords.before("cam1", nil, own: 7) == nil)
+        #expect(PhotoText.before("cam1", state, own: 7) == nil)
+        #expect(PhotoText.before("cam1", ["readiness": "ready", "waiting": 0], own: 7) == nil)
+        #expect(PhotoText.before("cam1", nil, own: 7) == nil)
     }
 
     @Test func `a file is stored whole, and takes no other's place unless told to`() throws {
         let folder = try TemporaryDirectory()
         let path = "\(folder.path)/a"
         func store(_ bytes: [UInt8], replaces: Bool) throws {
-            try bytes.withUnsafeBytes { try WholeFile.store($0, to: path, replaces: replaces) }
+            try bytes.withUnsafeBytes { try AtomicFile.store($0, to: path, replaces: replaces) }
         }
         try store([1, 2, 3], replaces: false)
         #expect(throws: SystemError.self) { try store([4], replaces: false) }

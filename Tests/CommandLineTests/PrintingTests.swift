@@ -42,10 +42,10 @@ import Testing
     }
 
     @Test func `traffic is what went by, also where a worker was started anew`() {
-        func sample(_ time: Int64, _ counts: [String: Int64]) -> TrafficSample {
+        func sample(_ time: Int64, _ counts: [String: Int64]) -> BusActivitySample {
             var counters: [String: JSONValue] = ["requests_total": .integer(time / 100_000_000), "processorTime": 0]
             for (name, count) in counts { counters[name] = .integer(count) }
-            return TrafficSample(time: time, devices: [["id": "cam0", "isStreaming": true]], counters: counters)
+            return BusActivitySample(time: time, devices: [["id": "cam0", "isStreaming": true]], counters: counters)
         }
         func worker(_ time: Int64, _ frames: Int64, _ dropped: Int64, _ damaged: Int64) -> [String: Int64] {
             let label = "{device=\"cam0\"}"
@@ -61,7 +61,7 @@ import Testing
         let first = sample(0, worker(0, 100, 7, 5))
         let before = sample(2_000_000_000, worker(1_900_000_000, 130, 8, 5))
         let now = sample(4_000_000_000, worker(3_900_000_000, 190, 10, 6))
-        let traffic = Traffic(since: first, from: before, to: now)
+        let traffic = BusActivity(since: first, from: before, to: now)
         #expect(
             traffic.lines == [
                 "Bus: 0.0 % CPU, -, 10.0 requests/s, 0 connections", "",
@@ -70,9 +70,9 @@ import Testing
                 "    jpeg:640x360: 30.0/s, 3 left out",
             ])
         #expect(traffic.json["devices"]?[0]?["frameRate"]?.double == 30)
-        let anew = Traffic(since: first, from: now, to: sample(6_000_000_000, worker(5_900_000_000, 60, 0, 0)))
+        let anew = BusActivity(since: first, from: now, to: sample(6_000_000_000, worker(5_900_000_000, 60, 0, 0)))
         #expect(anew.devices.first?.frameRate == 30 && anew.devices.first?.leftOut == 0)
-        let stale = Traffic(since: first, from: now, to: now)
+        let stale = BusActivity(since: first, from: now, to: now)
         #expect(stale.devices.first?.frameRate == nil && stale.json["devices"]?[0]?["load"] == .null)
     }
 
@@ -107,7 +107,7 @@ import Testing
     @Test func `devices are told in words`() {
         func state(_ members: [String: JSONValue]) -> String {
             let device = (FakeBus.device("cam0").object ?? [:]).merging(members) { $1 }
-            return Describing.state(.object(device))
+            return ValueText.state(.object(device))
         }
         #expect(state([:]) == "closed")
         #expect(state(["isOpen": true]) == "open")
@@ -116,17 +116,17 @@ import Testing
         #expect(state(["error": ["reason": "deviceInUse", "message": ""]]) == "deviceInUse")
         #expect(state(["worker": ["state": "restarting"]]) == "restarting")
         let locked: JSONValue = ["holder": ["name": "sh", "pid": 12, "uid": 1000]]
-        #expect(Describing.holder(locked["holder"]) == "sh (pid 12, uid 1000)")
+        #expect(ValueText.holder(locked["holder"]) == "sh (pid 12, uid 1000)")
     }
 
     @Test func `numbers have no digits that say nothing`() {
-        #expect([30, 29.97, 7.5, 0.05, 1e300].map(Describing.rate) == ["30", "29.97", "7.5", "0.05", "-"])
-        #expect([-0.5, -2, -1.25, -0.001].map(Describing.rate) == ["-0.5", "-2", "-1.25", "0"])
-        #expect(Describing.rate(ofDuration: "1001/30000") == "29.97")
-        #expect(Describing.rate(ofDuration: nil) == "-")
+        #expect([30, 29.97, 7.5, 0.05, 1e300].map(ValueText.rate) == ["30", "29.97", "7.5", "0.05", "-"])
+        #expect([-0.5, -2, -1.25, -0.001].map(ValueText.rate) == ["-0.5", "-2", "-1.25", "0"])
+        #expect(ValueText.rate(ofDuration: "1001/30000") == "29.97")
+        #expect(ValueText.rate(ofDuration: nil) == "-")
         let second: Int64 = 1_000_000_000
         #expect(
-            [5, 150, 7300, 200_000].map { Describing.age(0, now: $0 * second) } == ["5 s", "2 min", "2 h", "2 d"])
+            [5, 150, 7300, 200_000].map { ValueText.age(0, now: $0 * second) } == ["5 s", "2 min", "2 h", "2 d"])
     }
 
     @Test func `formats of every kind have a row`() {

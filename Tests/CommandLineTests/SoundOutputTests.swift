@@ -6,7 +6,7 @@ import Testing
 @testable import camerabus
 
 /// What the command line makes of sound.
-@Suite struct SoundPiecesTests {
+@Suite struct SoundOutputTests {
     private func header(_ sampleFormat: String, channels: Int, frames: Int = 2) throws -> SoundHeader {
         try SoundHeader([
             "v": 1, "device": "mic0", "rendition": "native", "stream": "s", "sampleFormat": .string(sampleFormat),

@@ -5,7 +5,7 @@ import Testing
 @testable import camerabus
 
 /// What the command line makes of takes.
-@Suite struct TakePiecesTests {
+@Suite struct TakeTextTests {
     private func take(_ members: [String: JSONValue]) -> TakeState {
         let segment: JSONValue = ["id": "m1", "path": "/v/a-1.mp4", "duration": 3100]
         let usual: [String: JSONValue] = [
@@ -20,14 +20,14 @@ import Testing
     }
 
     @Test func `how far a take is stands in a line`() {
-        #expect(TakeWords.progress(take(["segments": [], "total": 0])) == "nothing is recorded yet")
-        #expect(TakeWords.progress(take([:])) == "1 segment  0:03.1 in all")
+        #expect(TakeText.progress(take(["segments": [], "total": 0])) == "nothing is recorded yet")
+        #expect(TakeText.progress(take([:])) == "1 segment  0:03.1 in all")
         let recording = take([
             "state": "recording", "segment": "m2", "duration": 1200, "total": 4300, "remaining": 10700,
         ])
-        #expect(TakeWords.progress(recording) == "segment 2  0:01.2  0:04.3 in all  0:10.7 left")
-        #expect(TakeWords.progress(take(["state": "finishing"])) == "joining")
-        #expect(TakeWords.joining(0.429) == "joining 42 %")
+        #expect(TakeText.progress(recording) == "segment 2  0:01.2  0:04.3 in all  0:10.7 left")
+        #expect(TakeText.progress(take(["state": "finishing"])) == "joining")
+        #expect(TakeText.joining(0.429) == "joining 42 %")
     }
 
     @Test func `how a segment ended is told once`() throws {
@@ -35,28 +35,28 @@ import Testing
             "event": "didEndSegment", "segment": "m1", "path": "/v/a-1.mp4", "reason": "stopped", "success": true,
             "error": .null, "kept": true, "duration": 3100, "total": 6200, "remaining": 8800,
         ]
-        #expect(TakeWords.remark("didEndSegment", event) == "0:03.1, 0:06.2 in all, 0:08.8 left.")
+        #expect(TakeText.remark("didEndSegment", event) == "0:03.1, 0:06.2 in all, 0:08.8 left.")
         let lost: JSONValue = [
             "segment": "m1", "reason": "deviceLost", "success": false, "error": ["message": "cam0 is gone."],
             "kept": false, "duration": 0, "total": 3100, "remaining": .null,
         ]
         #expect(
-            TakeWords.ended(try SegmentEnding(lost)) == "deviceLost: cam0 is gone. Nothing of the segment was kept.")
+            TakeText.ended(try SegmentEnding(lost)) == "deviceLost: cam0 is gone. Nothing of the segment was kept.")
         #expect(throws: ClientError.self) { try SegmentEnding(["total": 1]) }
-        #expect(TakeWords.remark("recordProgress", ["total": 1]) == nil)
+        #expect(TakeText.remark("recordProgress", ["total": 1]) == nil)
         let short: JSONValue = ["total": 6200, "minDuration": 10_000]
-        #expect(TakeWords.remark("recordDurationLessMinRecordDuration", short) == "It is to be 0:10.0 at least.")
+        #expect(TakeText.remark("recordDurationLessMinRecordDuration", short) == "It is to be 0:10.0 at least.")
     }
 
     @Test func `what stays is told how to go on with`() {
-        let advice = TakeMaking.advice(take([:]))
+        let advice = InteractiveTake.advice(take([:]))
         #expect(advice.contains("with a segment") && advice.contains("camerabus take finish t1"))
     }
 
     @Test func `lists have a line for each`() {
         let state = take(["device": "cam0", "microphone": "mic0", "name": "belt", "remaining": 11900])
-        let lines = TakeWords.table([state]).lines
+        let lines = TakeText.table([state]).lines
         #expect(lines.count == 2 && lines[1].contains("cam0, mic0") && lines[1].contains("0:11.9"))
-        #expect(TakeWords.table(state.segments).lines.last == "m1       0:03.1  /v/a-1.mp4")
+        #expect(TakeText.table(state.segments).lines.last == "m1       0:03.1  /v/a-1.mp4")
     }
 }

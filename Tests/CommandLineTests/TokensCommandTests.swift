@@ -24,7 +24,7 @@ import Testing
     @Test func `a token is made, listed without itself, changed and revoked`() async throws {
         let made = try await run("new", "Ada", "--role", "control")
         let token = String(made.standardOutput.prefix { $0 != "\n" })
-        #expect(made.status == 0 && GuestCredential.token.isWellFormed(token), "\(made)")
+        #expect(made.status == 0 && RemoteCredential.token.isWellFormed(token), "\(made)")
         // What is to be written into gateway.toml for it.
         #expect(made.standardError.contains("tokens = \"\(file)\""), "\(made)")
         #expect(try text() == "control \(token) Ada\n")

@@ -14,7 +14,7 @@ final class BusEnd {
     }
 
     let loop: Loop
-    let place: BusPlace
+    let place: BusEndpoints
     private let scratch: TemporaryDirectory
     private let context: Context
     private var socket: Socket?
@@ -26,7 +26,7 @@ final class BusEnd {
         scratch = try TemporaryDirectory()
         context = try Context()
         loop = try Loop()
-        place = BusPlace(context, loop, try RuntimeDirectory(scratch.path))
+        place = BusEndpoints(context, loop, try RuntimeDirectory(scratch.path))
     }
 
     /// Comes to be there.

@@ -4,7 +4,7 @@ import LinuxIO
 
 /// Finds the bus that a client talks to, as the protocol says: the directory that is named, else the first of the usual ones with
 /// a live socket.
-enum Discovery {
+enum BusDiscovery {
     /// A bus on another machine, where one is named; else as ``find(flag:environment:uid:)``.
     static func place(flag: String?, environment: [String: String]) throws(ClientError) -> BusPlace {
         let named = flag.flatMap { $0.isEmpty ? nil : $0 } ?? environment["CAMERABUS_RUNTIME_DIR"] ?? ""

@@ -77,7 +77,7 @@ public enum BusPlace: Hashable, Sendable {
 
     /// Why nobody answers there, in a few words.
     var absence: String {
-        directory.map(Discovery.absence) ?? "no answer"
+        directory.map(BusDiscovery.absence) ?? "no answer"
     }
 }
 
@@ -104,7 +104,7 @@ public struct RemoteBus: Hashable, Sendable {
             throw .invalidRuntimeDirectory("A bus on another machine is tcp://HOST:PORT, not '\(address)'.")
         }
         var text: String? = serverKey
-        if !GuestCredential.key.isWellFormed(serverKey) {
+        if !RemoteCredential.key.isWellFormed(serverKey) {
             text = KeyFile.publicKey(in: try Self.text(serverKey, "The gateway's key ($CAMERABUS_SERVER_KEY)"))
         }
         guard let server = text.flatMap({ CurveKey($0) }) else {

@@ -31,10 +31,10 @@ public final class Client: Sendable {
     /// `$CAMERABUS_LOCK`, which `camerabus lock … -- COMMAND` sets.
     public let defaultLock: String?
 
-    let line: Line
+    let line: ClientConnection
     private let lastNumber = Atomic<UInt64>(0)
 
-    private init(_ place: BusPlace, _ greeting: Greeting, _ line: Line, defaultLock: String?) {
+    private init(_ place: BusPlace, _ greeting: Greeting, _ line: ClientConnection, defaultLock: String?) {
         self.place = place
         self.greeting = greeting
         self.line = line
@@ -69,7 +69,7 @@ public final class Client: Sendable {
         for variable in ["CAMERABUS_RUNTIME_DIR", "XDG_RUNTIME_DIR", "CAMERABUS_SERVER_KEY", "CAMERABUS_KEY"] {
             environment[variable] = CurrentProcess.environment(variable)
         }
-        return try Discovery.place(flag: runtimeDirectory, environment: environment)
+        return try BusDiscovery.place(flag: runtimeDirectory, environment: environment)
     }
 
     /// Says hello to the bus at that place, here or on another machine.
@@ -78,7 +78,7 @@ public final class Client: Sendable {
     public static func connect(
         to place: BusPlace, name: String, defaultLock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Client {
-        let line = try Line(place, name: name)
+        let line = try ClientConnection(place, name: name)
         do throws(ClientError) {
             let hello: JSONValue = ["client": .string(name), "version": JSONValue(MethodTable.protocolVersion)]
             let answer = try await line.ask("bus.hello", hello, timeout: timeout)
@@ -202,7 +202,7 @@ public final class Client: Sendable {
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Void, ClientError>, Never>) in
                 let refusal = line.handle.post(unlessCancelled: true) { loop in
                     do throws(ZeroMQError) {
-                        if !plan.isOfBus { try loop.awaitLastWord(plan.place) }
+                        if !plan.isOfBus { try loop.awaitEndNotice(plan.place) }
                         let subscription = try Subscription(
                             loop, plan, opened: { continuation.resume(returning: $0) }, accept: accept,
                             fail: mailboxFinish)

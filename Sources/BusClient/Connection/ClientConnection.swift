@@ -4,7 +4,7 @@ import Synchronization
 import ZeroMQ
 
 /// The way to the bus: the loop's thread, and questions put to it from any task.
-final class Line: Sendable {
+final class ClientConnection: Sendable {
     let handle: ClientLoop.Handle
     private let lastID = Atomic<Int64>(0)
 

@@ -12,7 +12,7 @@ final class ClientLoop {
     /// Requests; nil until the client is connected.
     private(set) var calls: CallChannel?
     private(set) var subscriptions: [UInt64: Subscription] = [:]
-    private var lastWord: LastWord?
+    private var endNotice: EndNoticeListener?
     private let handle: Handle
     /// Who waits to be told what stands between us and the gateway.
     private var examining: [(GatewayObstacle?) -> Void] = []
@@ -37,9 +37,9 @@ final class ClientLoop {
     }
 
     /// Has subscriptions that are not at the bus itself end with it, too.
-    func awaitLastWord(_ place: BusPlace) throws(ZeroMQError) {
-        guard lastWord == nil else { return }
-        lastWord = try LastWord(context, place)
+    func awaitEndNotice(_ place: BusPlace) throws(ZeroMQError) {
+        guard endNotice == nil else { return }
+        endNotice = try EndNoticeListener(context, place)
         pollSet = nil
     }
 
@@ -85,7 +85,7 @@ final class ClientLoop {
             if isStopping { break }
             calls?.work()
             for subscription in subscriptions.values { subscription.work() }
-            if lastWord?.hasCome() == true { for subscription in subscriptions.values { subscription.busEnded() } }
+            if endNotice?.hasCome() == true { for subscription in subscriptions.values { subscription.busEnded() } }
             // After what has come: a process that was stopped must not find its answers too late.
             keepAppointments()
             do throws(ZeroMQError) {
@@ -110,7 +110,7 @@ final class ClientLoop {
     }
 
     private var sources: [PollSet.Source] {
-        (calls?.sources ?? []) + [lastWord?.source].compactMap(\.self) + subscriptions.values.flatMap(\.sources)
+        (calls?.sources ?? []) + [endNotice?.source].compactMap(\.self) + subscriptions.values.flatMap(\.sources)
     }
 
     private func close(_ failure: ClientError) {

@@ -2,7 +2,7 @@ import BusProtocol
 import ZeroMQ
 
 /// Hears the bus's last word for those of a client's subscriptions that are at its workers, where it is not said.
-final class LastWord {
+final class EndNoticeListener {
     private let socket: Socket
 
     init(_ context: Context, _ place: BusPlace) throws(ZeroMQError) {

@@ -45,13 +45,13 @@ final class Subscription {
     private let plan: Plan
     private let socket: Socket
     /// Of one that asks for each message; nil: it subscribes.
-    private let asking: MediaAsking?
+    private let asking: MediaRequester?
     private let accept: ([Message]) -> Disposal
     private let fail: (ClientError) -> Void
     private var opened: ((Result<Void, ClientError>) -> Void)?
 
     private let wantsHeartbeat: Bool
-    private let wantsLastWord: Bool
+    private let wantsEndNotice: Bool
     private var isWelcome = false
     private var nonce: String?
     // Of the answer that comes behind all that is on its way.
@@ -76,16 +76,16 @@ final class Subscription {
         self.opened = opened
         lastMessage = MonotonicClock.now()
         wantsHeartbeat = plan.topics.contains { Topic.heartbeat.text.hasPrefix($0) }
-        wantsLastWord = plan.topics.contains { Topic.event(.bus).text.hasPrefix($0) }
+        wantsEndNotice = plan.topics.contains { Topic.event(.bus).text.hasPrefix($0) }
         socket = try Socket(loop.context, plan.isAskedFor ? .dealer : .subscribe)
         try socket.set(.receiveHighWaterMark, plan.receiveHighWaterMark)
         if plan.isAskedFor {
-            asking = try MediaAsking(loop.context, socket, topics: plan.topics, takesRaw: plan.takesRaw)
+            asking = try MediaRequester(loop.context, socket, topics: plan.topics, takesRaw: plan.takesRaw)
         } else {
             asking = nil
             try socket.subscribe(Topic.welcome.text)
             if !wantsHeartbeat { try socket.subscribe(Topic.heartbeat.text) }
-            if plan.isOfBus, !wantsLastWord { try socket.subscribe(Topic.event(.bus).text) }
+            if plan.isOfBus, !wantsEndNotice { try socket.subscribe(Topic.event(.bus).text) }
             for topic in plan.topics { try socket.subscribe(topic) }
         }
         try plan.place.connect(socket, to: plan.source)
@@ -175,7 +175,7 @@ final class Subscription {
             lastMessage = now
         }
         if plan.isOfBus, topic.elementsEqual(Topic.event(.bus).text.utf8) {
-            if wantsLastWord { _ = accept(message) }
+            if wantsEndNotice { _ = accept(message) }
             return close(plan.end)
         }
         guard case .pause = accept(message) else { return }

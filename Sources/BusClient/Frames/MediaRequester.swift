@@ -3,7 +3,7 @@ import LinuxIO
 import ZeroMQ
 
 /// Asks a gateway for media, message by message (``MediaAsk``), so that a slow link shows the present. Lives on the loop's thread.
-final class MediaAsking {
+final class MediaRequester {
     private let socket: Socket
     private let monitor: Socket
     private let topics: [String]

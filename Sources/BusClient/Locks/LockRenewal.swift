@@ -30,7 +30,7 @@ final class LockRenewal: Sendable {
         var task: Task<Void, Never>?
     }
 
-    private let line: Line
+    private let line: ClientConnection
     private let token: String
     private let state = Mutex(State())
 
@@ -38,7 +38,7 @@ final class LockRenewal: Sendable {
     private static let usualLease = Duration.seconds(10)
 
     /// - Parameter asked: when the lock was asked for.
-    init(_ line: Line, token: String, fence: Int64, asked: ContinuousClock.Instant) {
+    init(_ line: ClientConnection, token: String, fence: Int64, asked: ContinuousClock.Instant) {
         self.line = line
         self.token = token
         let task = Task { [self] in end(await run(fence: fence, asked: asked)) }

@@ -17,7 +17,7 @@ public enum KeyFile {
         var found: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
             let words = line.split(separator: " ", maxSplits: 1).map(String.init)
-            if words.count == 2, GuestCredential.key.isWellFormed(words[1]) { found[words[0]] = words[1] }
+            if words.count == 2, RemoteCredential.key.isWellFormed(words[1]) { found[words[0]] = words[1] }
         }
         return (found["public"], found["secret"])
     }
@@ -28,9 +28,9 @@ public enum KeyFile {
         if let found = keys(in: text).publicKey { return found }
         // A key may begin as a line for people does.
         let lines = text.split(whereSeparator: \.isNewline).map(String.init).filter {
-            GuestCredential.key.isWellFormed($0) || !$0.hasPrefix("#")
+            RemoteCredential.key.isWellFormed($0) || !$0.hasPrefix("#")
         }
-        guard lines.count == 1, GuestCredential.key.isWellFormed(lines[0]) else { return nil }
+        guard lines.count == 1, RemoteCredential.key.isWellFormed(lines[0]) else { return nil }
         return lines[0]
     }
 }

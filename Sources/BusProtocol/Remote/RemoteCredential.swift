@@ -1,5 +1,5 @@
 /// By what a gateway knows who comes from another machine.
-public enum GuestCredential: String, Hashable, Sendable {
+public enum RemoteCredential: String, Hashable, Sendable {
     /// The public key of the other's pair, in Z85 (ZeroMQ RFC 32), by which programs come.
     case key
     /// A secret of both, by which browsers come.

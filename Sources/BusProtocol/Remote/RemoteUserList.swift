@@ -2,7 +2,7 @@
 /// users of its page. Lines that are empty or begin with `#` are for people, and stay where they are.
 ///
 /// The role stands first, as a key may begin with any character.
-public struct GuestList: Hashable, Sendable {
+public struct RemoteUserList: Hashable, Sendable {
     /// Who is let in.
     public struct Entry: Hashable, Sendable {
         public var role: Request.Principal.Role
@@ -43,20 +43,20 @@ public struct GuestList: Hashable, Sendable {
     public static let roles: [Request.Principal.Role] = [.view, .control, .admin]
 
     private var lines: [Line] = []
-    private let credential: GuestCredential
+    private let credential: RemoteCredential
 
     /// Nobody.
-    public init(by credential: GuestCredential = .key) { self.credential = credential }
+    public init(by credential: RemoteCredential = .key) { self.credential = credential }
 
     /// Reads a file's text. A line that is wrong makes all of it wrong: half a list might leave somebody out, or let him in.
-    public init(parsing text: String, by credential: GuestCredential = .key) throws(Problem) {
+    public init(parsing text: String, by credential: RemoteCredential = .key) throws(Problem) {
         self.init(reading: text, by: credential)
         if let first = problems.first { throw first }
     }
 
     /// Reads a file's text as far as it goes. A line that is wrong lets nobody in, nor does any of two that have the same name or key; the
     /// others count.
-    public init(reading text: String, by credential: GuestCredential) {
+    public init(reading text: String, by credential: RemoteCredential) {
         self.init(by: credential)
         var texts = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         // The last line ends, too.
@@ -79,7 +79,7 @@ public struct GuestList: Hashable, Sendable {
         }
     }
 
-    private static func line(_ text: String, number: Int, by credential: GuestCredential) -> Line {
+    private static func line(_ text: String, number: Int, by credential: RemoteCredential) -> Line {
         let words = text.split(maxSplits: 2, whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
         guard let first = words.first, !first.hasPrefix("#") else { return .text(text) }
         let name = words.count == 3 ? credential.plainName(words[2]) : nil
@@ -96,7 +96,7 @@ public struct GuestList: Hashable, Sendable {
         }
     }
 
-    private static func check(_ entry: Entry, _ credential: GuestCredential) throws(Problem) {
+    private static func check(_ entry: Entry, _ credential: RemoteCredential) throws(Problem) {
         guard credential.isWellFormed(entry.key) else { throw Problem(why: credential.shape) }
         try check(name: entry.name)
         guard roles.contains(entry.role) else { throw Problem(why: "a role is view, control or admin") }
@@ -201,7 +201,7 @@ public struct GuestList: Hashable, Sendable {
     public static func isName(_ text: String) -> Bool {
         text != pageName && !text.hasPrefix("\(pageName)/")
             && (1...maximumNameCharacters).contains(text.unicodeScalars.count)
-            && text == GuestCredential.trimmed(text)
+            && text == RemoteCredential.trimmed(text)
             && text.unicodeScalars.allSatisfy { scalar in
                 switch scalar.properties.generalCategory {
                 case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false

@@ -3,7 +3,7 @@ import BusServer
 import ZeroMQ
 
 /// A connection to the bus's command socket. Nothing is sent while there is no bus, so that nothing is carried out long after it was asked.
-final class BusLine {
+final class BusConnection {
     private let loop: Loop
     private let socket: Socket
     private let monitor: Socket
@@ -20,7 +20,7 @@ final class BusLine {
     private static let messagesPerTurn = 16
 
     /// - Parameter maximumMessageBytes: of a frame of an answer.
-    init(_ place: BusPlace, maximumMessageBytes: Int) throws(ZeroMQError) {
+    init(_ place: BusEndpoints, maximumMessageBytes: Int) throws(ZeroMQError) {
         loop = place.loop
         socket = try Socket(place.context, .dealer)
         try socket.set(.immediate, 1)

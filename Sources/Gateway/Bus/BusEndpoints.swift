@@ -3,7 +3,7 @@ import BusServer
 import ZeroMQ
 
 /// Where the bus is, and what the process talks to it with.
-final class BusPlace {
+final class BusEndpoints {
     let context: Context
     let loop: Loop
     let directory: RuntimeDirectory

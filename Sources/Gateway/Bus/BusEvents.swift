@@ -27,7 +27,7 @@ final class BusEvents {
 
     private static let messagesPerTurn = 64
 
-    init(_ place: BusPlace) throws(ZeroMQError) {
+    init(_ place: BusEndpoints) throws(ZeroMQError) {
         loop = place.loop
         bus = try Socket(place.context, .subscribe)
         try bus.set(.receiveHighWaterMark, 10_000)

@@ -5,7 +5,7 @@ import Logging
 import ZeroMQ
 
 /// Tells the bus of those on other machines who have gone, or may not be here any more. What there is no bus for waits for the next.
-final class Herald {
+final class DepartureReporter {
     private enum News {
         /// Its key is let in no more, or with less; the body is called when the bus has answered that.
         case revoked(told: () -> Void)
@@ -19,8 +19,8 @@ final class Herald {
         let told: () -> Void
     }
 
-    private let line: BusLine
-    private let place: BusPlace
+    private let line: BusConnection
+    private let place: BusEndpoints
     private let logger: Logger
     /// What is to be told, by name.
     private var untold: [String: News] = [:]
@@ -38,10 +38,10 @@ final class Herald {
     /// Milliseconds after which a bus that should be there is not.
     private static let patience: Int64 = 1000
 
-    init(_ place: BusPlace, logger: Logger) throws(ZeroMQError) {
+    init(_ place: BusEndpoints, logger: Logger) throws(ZeroMQError) {
         self.place = place
         self.logger = logger
-        line = try BusLine(place, maximumMessageBytes: BusLimits.maxMessageBytes)
+        line = try BusConnection(place, maximumMessageBytes: BusLimits.maxMessageBytes)
         line.onConnected = { [weak self] in self?.cameToBus() }
         line.onLost = { [weak self] in self?.lostBus() }
         line.onMessage = { [weak self] in self?.answered($0) }

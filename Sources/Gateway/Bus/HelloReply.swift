@@ -10,7 +10,9 @@ enum HelloReply {
             var result = members["result"]?.object, var endpoints = result["endpoints"]?.object
         else { return bytes }
         // The client knows at which of this machine's addresses it is.
-        func place(_ door: TCPAddress.Door) -> JSONValue { .string("tcp://*:\(address.port + door.rawValue)") }
+        func place(_ authenticator: TCPAddress.Door) -> JSONValue {
+            .string("tcp://*:\(address.port + authenticator.rawValue)")
+        }
         endpoints["command"] = place(.command)
         endpoints["events"] = place(.events)
         endpoints["media"] = .object((endpoints["media"]?.object ?? [:]).mapValues { _ in place(.media) })

@@ -22,7 +22,7 @@ final class RemoteCaller {
     }
 
     private let loop: Loop
-    private let line: BusLine
+    private let line: BusConnection
     /// What is said first to each bus: who is here, lest it take what that one has from it.
     private let announcement: [UInt8]?
     /// Milliseconds after which an answer that should be there soon does not come any more.
@@ -53,12 +53,12 @@ final class RemoteCaller {
     ///   - principal: for whom it is; nil: for the gateway itself.
     ///   - longest: milliseconds after which an answer that should be there soon does not come any more.
     init(
-        _ place: BusPlace, maximumMessageBytes: Int, principal: Request.Principal?, longest: Int64 = 60_000
+        _ place: BusEndpoints, maximumMessageBytes: Int, principal: Request.Principal?, longest: Int64 = 60_000
     ) throws(ZeroMQError) {
         announcement = principal.map { Request(id: nil, method: "bus.ping", onBehalfOf: $0).serialized }
         self.longest = longest
         loop = place.loop
-        line = try BusLine(place, maximumMessageBytes: maximumMessageBytes)
+        line = try BusConnection(place, maximumMessageBytes: maximumMessageBytes)
         line.onConnected = { [weak self] in
             guard let self else { return }
             if let announcement { _ = line.send([[], announcement]) }

@@ -24,6 +24,6 @@ enum ReplyRefusal {
         roomLimit)
 
     private static let roomLimit: [String: JSONValue] = [
-        "limit": "remoteReplies", "maximum": JSONValue(ByteLedger.maximum),
+        "limit": "remoteReplies", "maximum": JSONValue(QueuedByteCounter.maximum),
     ]
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// How many connections there are, and whose: it says who may come in, and when somebody has left.
-final class Turnstile: Sendable {
+final class ConnectionLimit: Sendable {
     private struct State {
         var addresses: [String: Int] = [:]
         var count = 0
@@ -27,7 +27,7 @@ final class Turnstile: Sendable {
     /// - Returns: false: there are too many.
     func enter(_ address: String) -> Bool {
         state.withLock { state in
-            let room = WebAccess.isLoopback(address) ? total : total - kept
+            let room = WebAuthorization.isLoopback(address) ? total : total - kept
             guard state.count < room, state.addresses[address, default: 0] < perAddress else { return false }
             state.addresses[address, default: 0] += 1
             state.count += 1

@@ -11,8 +11,8 @@ import Synchronization
 final class WebServer: Sendable {
     private let listener: FlyingSocks.Socket
     private let pool: SocketPool<ePoll>
-    private let site: WebSite
-    private let turnstile: Turnstile
+    private let site: WebRouter
+    private let connectionLimit: ConnectionLimit
     private let counters: WebCounters
     private let logger: Logger
 
@@ -30,11 +30,11 @@ final class WebServer: Sendable {
     ]
 
     /// - Throws: when nothing can listen there; the text says so.
-    init(_ address: WebAddress, _ site: WebSite, total: Int, perAddress: Int, _ counters: WebCounters, logger: Logger)
+    init(_ address: WebAddress, _ site: WebRouter, total: Int, perAddress: Int, _ counters: WebCounters, logger: Logger)
         throws(GatewayError)
     {
         self.site = site
-        turnstile = Turnstile(total: total, perAddress: perAddress)
+        connectionLimit = ConnectionLimit(total: total, perAddress: perAddress)
         self.counters = counters
         self.logger = logger
         pool = .ePoll(maxEvents: 64)
@@ -109,9 +109,9 @@ final class WebServer: Sendable {
                     group.addTask { [self] in
                         let descriptor = socket.socket.file.rawValue
                         Self.prepare(descriptor)
-                        let user = WebAccess.isLoopback(address) ? InternetSocket.peerUser(of: descriptor) : nil
+                        let user = WebAuthorization.isLoopback(address) ? InternetSocket.peerUser(of: descriptor) : nil
                         let stream = WebStream(socket, pool, counters)
-                        await site.serve(stream, from: WebAccess.Peer(address: address, user: user))
+                        await site.serve(stream, from: WebAuthorization.Peer(address: address, user: user))
                         stream.close()
                         leave(address)
                     }
@@ -128,7 +128,7 @@ final class WebServer: Sendable {
     // Most likely there is no descriptor, or no memory, left: one of ours may go, or somebody else's, which nobody tells.
     private func waitForRoom() async {
         await withTaskGroup(of: Bool.self) { group in
-            group.addTask { [turnstile] in await turnstile.someoneLeft() }
+            group.addTask { [connectionLimit] in await connectionLimit.someoneLeft() }
             group.addTask { (try? await Task.sleep(for: Self.patience)) != nil }
             for await isTime in group where isTime { break }
             group.cancelAll()
@@ -136,20 +136,20 @@ final class WebServer: Sendable {
     }
 
     private func enter(_ address: String) -> Bool {
-        guard turnstile.enter(address) else { return false }
+        guard connectionLimit.enter(address) else { return false }
         counters.connections.add(1, ordering: .relaxed)
         return true
     }
 
     private func leave(_ address: String) {
-        turnstile.leave(address)
+        connectionLimit.leave(address)
         counters.connections.subtract(1, ordering: .relaxed)
     }
 
     /// Without the port.
     private static func address(of socket: AsyncSocket) -> String? {
         switch try? socket.socket.remotePeer() {
-        case .ip4(let address, port: _), .ip6(let address, port: _): WebAccess.plain(address)
+        case .ip4(let address, port: _), .ip6(let address, port: _): WebAuthorization.plain(address)
         default: nil
         }
     }

@@ -1,8 +1,8 @@
 import ZeroMQ
 
 /// A connection that has become a WebSocket: what comes is given to its session, and what that has for the page is written.
-struct WebSocketLine {
-    let desk: WebDesk
+struct WebSocketConnection {
+    let busAccess: WebBusAccess
     let stream: WebStream
     let session: WebSession
 
@@ -11,7 +11,7 @@ struct WebSocketLine {
     /// - Parameter buffered: what has come behind the handshake already.
     func serve(_ buffered: [UInt8]) async {
         // On the loop alone it is sure whether its token was taken away since it was let in.
-        let isOpen: Bool = await desk.mailbox.ask { tell in tell(!stream.isShutDown && session.open()) }
+        let isOpen: Bool = await busAccess.mailbox.ask { tell in tell(!stream.isShutDown && session.open()) }
         if isOpen {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { await write() }
@@ -23,14 +23,14 @@ struct WebSocketLine {
                 stream.shutDown()
             }
         }
-        await desk.mailbox.ask { tell in tell(session.close()) }
+        await busAccess.mailbox.ask { tell in tell(session.close()) }
     }
 
     private func write() async {
         while let next = await session.outbox.next() {
             do { try await stream.send(next) } catch { return stream.shutDown() }
             session.outbox.wrote(next)
-            if next.isMedia { desk.mailbox.post { session.room() } }
+            if next.isMedia { busAccess.mailbox.post { session.room() } }
         }
         stream.finish()
     }
@@ -45,10 +45,11 @@ struct WebSocketLine {
                     // The next is not read before this one is taken.
                     switch event {
                     case .text(let bytes):
-                        let goesOn: Bool = await desk.mailbox.ask { tell in tell(session.take(text: bytes)) }
+                        let goesOn: Bool = await busAccess.mailbox.ask { tell in tell(session.take(text: bytes)) }
                         guard goesOn else { return false }
                     case .binary(let bytes):
-                        let goesOn: Bool = await desk.mailbox.ask { tell in session.take(binary: bytes, then: tell) }
+                        let goesOn: Bool = await busAccess.mailbox.ask { tell in session.take(binary: bytes, then: tell)
+                        }
                         guard goesOn else { return false }
                     case .ping(let bytes): put(.pong, bytes)
                     case .close: return end(1000)

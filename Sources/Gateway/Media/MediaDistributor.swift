@@ -10,7 +10,7 @@ import ZeroMQ
 ///
 /// What the bus makes for somebody here it makes once, for however many and by whichever way they come; and who doesn't ask costs nothing but
 /// what is on its way to it.
-final class MediaDesk {
+final class MediaDistributor {
     /// Names who asks.
     struct Peer: Hashable {
         fileprivate let number: UInt64
@@ -22,7 +22,7 @@ final class MediaDesk {
         var owner: String
         /// Uncompressed pictures, to who asks for them.
         var allowsRaw: Bool
-        /// Whether something can be sent now; if not, ``MediaDesk/room(for:)`` says when.
+        /// Whether something can be sent now; if not, ``MediaDistributor/room(for:)`` says when.
         var hasRoom: () -> Bool
         /// Sends a message; false: it can't be, and is lost.
         var send: (_ topic: [UInt8], _ frames: [Message]) -> Bool
@@ -34,7 +34,7 @@ final class MediaDesk {
         let isPicture: Bool
         /// Messages that are kept of it, where each stands for itself: one, but of sound.
         let room: Int
-        var reel = Reel<MediaItem>()
+        var recent = RecentMessages<MediaItem>()
         var viewers: [Peer: Viewer] = [:]
         /// Whether the bus has had the device, or the rig, while this was wanted.
         var wasKnown = false
@@ -51,10 +51,10 @@ final class MediaDesk {
     private struct Asker {
         let way: Way
         var topics: Set<[UInt8]> = []
-        var denials: [[UInt8]: Denial] = [:]
+        var refusals: [[UInt8]: TopicRefusal] = [:]
     }
 
-    private let place: BusPlace
+    private let place: BusEndpoints
     private let events: BusEvents
     private let logger: Logger
     private var runs: [[UInt8]: Run] = [:]
@@ -75,7 +75,7 @@ final class MediaDesk {
     /// Topics of one device that one owner may have at a time.
     static let maximumTopicsOfDevice = 4
     /// Topics that one client may be refused at a time; of more it is told nothing.
-    static let maximumDenials = 64
+    static let maximumRefusals = 64
     /// Nanoseconds between two looks at those who were refused, however many there are.
     private static let leastReconsideration: Int64 = 100_000_000
     /// Messages that are kept of sound, and of frames that build on one another: a second or two.
@@ -83,7 +83,7 @@ final class MediaDesk {
     /// Nanoseconds for which a device that was there may be away before who waits for it is refused: a bus that was started anew makes it again.
     private static let absence: Int64 = 10_000_000_000
 
-    init(_ place: BusPlace, _ events: BusEvents, logger: Logger) {
+    init(_ place: BusEndpoints, _ events: BusEvents, logger: Logger) {
         self.place = place
         self.events = events
         self.logger = logger
@@ -121,20 +121,20 @@ final class MediaDesk {
         let topic = ask.topic
         if ask.kind == .end {
             askers[peer]?.topics.remove(topic)
-            askers[peer]?.denials[topic] = nil
+            askers[peer]?.refusals[topic] = nil
             return end(topic, of: peer)
         }
         guard let asker = askers[peer] else { return }
         let isRaw = ask.kind == .nextRaw
-        guard asker.denials[topic] == nil else {
-            askers[peer]?.denials[topic]?.ask(raw: isRaw)
+        guard asker.refusals[topic] == nil else {
+            askers[peer]?.refusals[topic]?.ask(raw: isRaw)
             return
         }
         if let error = begin(topic, for: peer, at: now) {
-            guard asker.denials.count < Self.maximumDenials else { return }
-            askers[peer]?.denials[topic] = Denial(at: now)
+            guard asker.refusals.count < Self.maximumRefusals else { return }
+            askers[peer]?.refusals[topic] = TopicRefusal(at: now)
             refuse(topic, peer, error)
-            reconsider(at: now + Denial.interval)
+            reconsider(at: now + TopicRefusal.interval)
             return
         }
         runs[topic]?.viewers[peer]?.ask(raw: isRaw, at: now)
@@ -165,7 +165,7 @@ final class MediaDesk {
             runs[topic] = run
             feed.subscribe(topic)
         }
-        run.viewers[peer] = Viewer(after: run.reel.newest, at: now)
+        run.viewers[peer] = Viewer(after: run.recent.newest, at: now)
         askers[peer]?.topics.insert(topic)
         return nil
     }
@@ -184,25 +184,25 @@ final class MediaDesk {
     /// Who was refused and has asked on gets it by now, or is told again.
     func reconsider(now: Int64) {
         for (peer, asker) in askers {
-            for (topic, denial) in asker.denials where denial.due <= now {
-                reconsider(topic, denial, of: peer, at: now)
+            for (topic, refusal) in asker.refusals where refusal.due <= now {
+                reconsider(topic, refusal, of: peer, at: now)
             }
         }
-        guard let next = askers.values.flatMap({ $0.denials.values.map(\.due) }).min() else { return }
+        guard let next = askers.values.flatMap({ $0.refusals.values.map(\.due) }).min() else { return }
         reconsider(at: max(next, now + Self.leastReconsideration))
     }
 
-    private func reconsider(_ topic: [UInt8], _ denial: Denial, of peer: Peer, at now: Int64) {
-        guard denial.asks > 0 else {
-            askers[peer]?.denials[topic] = nil
+    private func reconsider(_ topic: [UInt8], _ refusal: TopicRefusal, of peer: Peer, at now: Int64) {
+        guard refusal.asks > 0 else {
+            askers[peer]?.refusals[topic] = nil
             return
         }
         if let error = begin(topic, for: peer, at: now) {
-            askers[peer]?.denials[topic]?.told(at: now)
+            askers[peer]?.refusals[topic]?.told(at: now)
             return refuse(topic, peer, error)
         }
-        askers[peer]?.denials[topic] = nil
-        for _ in 0..<denial.asks { runs[topic]?.viewers[peer]?.ask(raw: denial.takesRaw, at: now) }
+        askers[peer]?.refusals[topic] = nil
+        for _ in 0..<refusal.asks { runs[topic]?.viewers[peer]?.ask(raw: refusal.takesRaw, at: now) }
         serve(topic, peer, at: now)
     }
 
@@ -281,7 +281,7 @@ final class MediaDesk {
         guard let topic = message.first.map({ Array($0.bytes) }), let run = runs[topic],
             let item = MediaItem(message.dropFirst(), isPicture: run.isPicture, at: MonotonicClock.now())
         else { return }
-        run.reel.put(item, room: item.isKey == nil ? run.room : Self.chainRoom)
+        run.recent.put(item, room: item.isKey == nil ? run.room : Self.chainRoom)
         for (peer, viewer) in run.viewers {
             guard viewer.isIdle(at: item.arrived) else {
                 serve(topic, peer, at: item.arrived)
@@ -295,8 +295,8 @@ final class MediaDesk {
     /// Gives a client what it has asked for, as far as it is there.
     private func serve(_ topic: [UInt8], _ peer: Peer, at now: Int64) {
         guard let way = askers[peer]?.way else { return }
-        while let reel = runs[topic]?.reel, way.hasRoom(), bytesUnderWay(to: peer) < Self.maximumBytesUnderWay,
-            let item = runs[topic]?.viewers[peer]?.take(from: reel, at: now)
+        while let recent = runs[topic]?.recent, way.hasRoom(), bytesUnderWay(to: peer) < Self.maximumBytesUnderWay,
+            let item = runs[topic]?.viewers[peer]?.take(from: recent, at: now)
         {
             let mayHave = !item.isRaw || (way.allowsRaw && runs[topic]?.viewers[peer]?.takesRaw == true)
             guard mayHave else {

@@ -15,7 +15,7 @@ final class MediaFeed {
 
     /// - Parameter take: called with each message, its topic first.
     init(
-        _ place: BusPlace, device: String, take: @escaping ([Message]) -> Void
+        _ place: BusEndpoints, device: String, take: @escaping ([Message]) -> Void
     ) throws(ZeroMQError) {
         loop = place.loop
         let socket = try Socket(place.context, .subscribe)

@@ -1,5 +1,5 @@
 /// The newest messages of a topic, numbered as they come, for those who take them at their own pace.
-struct Reel<Item> {
+struct RecentMessages<Item> {
     private var items: [Item] = []
     /// The number of the newest; 0: none has come.
     private(set) var newest: UInt64 = 0

@@ -1,6 +1,6 @@
 /// A topic that somebody asks for and can't have. That is told once a second at most, as on the bus's own sockets: who takes a refusal for one more
 /// message asks again at once.
-struct Denial {
+struct TopicRefusal {
     /// Nanoseconds from one refusal to the next.
     static let interval: Int64 = 1_000_000_000
 

@@ -40,9 +40,9 @@ struct Viewer {
     }
 
     /// What it gets now; nil: it has to wait, for a message or to be asked.
-    mutating func take(from reel: Reel<MediaItem>, at now: Int64) -> MediaItem? {
+    mutating func take(from recent: RecentMessages<MediaItem>, at now: Int64) -> MediaItem? {
         guard credit > 0 else { return nil }
-        while let (number, item, hasGap) = reel.next(after: last) {
+        while let (number, item, hasGap) = recent.next(after: last) {
             last = number
             if hasGap { isBroken = true }
             guard now - item.arrived <= Self.staleness else {

@@ -14,17 +14,17 @@ final class CommandRelay {
         let connection: Int32?
     }
 
-    private let place: BusPlace
+    private let place: BusEndpoints
     private let server: RemoteSocket
     private let settings: GatewayConfiguration.TCP
-    private let visitors: Visitors
-    private let keys: GuestBook
+    private let registry: ConnectionRegistry
+    private let keys: RemoteUserStore
     private let logger: Logger
     /// By libzmq's names of connections.
     private var visits: [[UInt8]: Visit] = [:]
     private var buckets: [String: TokenBucket] = [:]
     private var frames: [Message] = []
-    private let ledger = ByteLedger()
+    private let queuedBytes = QueuedByteCounter()
     /// Requests that were refused here, and answers that no room was for.
     private(set) var refusals = 0
     private(set) var dropped = 0
@@ -38,17 +38,18 @@ final class CommandRelay {
     private static let parting: Int64 = 5000
 
     init(
-        _ place: BusPlace, _ server: RemoteSocket, _ settings: GatewayConfiguration.TCP, _ visitors: Visitors,
-        _ keys: GuestBook, logger: Logger
+        _ place: BusEndpoints, _ server: RemoteSocket, _ settings: GatewayConfiguration.TCP,
+        _ registry: ConnectionRegistry,
+        _ keys: RemoteUserStore, logger: Logger
     ) {
         self.place = place
         self.server = server
         self.settings = settings
-        self.visitors = visitors
+        self.registry = registry
         self.keys = keys
         self.logger = logger
         place.loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
-        visitors.whenClosed { [weak self] connection in self?.forget { $0.connection == connection } }
+        registry.whenClosed { [weak self] connection in self?.forget { $0.connection == connection } }
     }
 
     /// Whoever has one of these keys asks nothing any more.
@@ -72,14 +73,14 @@ final class CommandRelay {
     private func take(_ message: ArraySlice<Message>) {
         guard let routing = message.first.map({ Array($0.bytes) }), let last = message.last else { return }
         // The end of what had the connection's number before comes first.
-        visitors.update()
+        registry.update()
         let connection = last.connection
         guard let key = last.property("User-Id"), let entry = keys[key] else {
             // One that was let in, and is not any more.
-            if let connection { visitors.shutDown(connection) }
+            if let connection { registry.shutDown(connection) }
             return
         }
-        let isThere = connection.map { visitors.seen($0, key: key, on: server) } ?? true
+        let isThere = connection.map { registry.seen($0, key: key, on: server) } ?? true
         let (envelope, body) = RequestEnvelope.split(message.dropFirst(), size: \.count)
         guard RequestEnvelope.isAcceptable(envelope, size: \.count) else { return }
         let mirrored = envelope.map { Array($0.bytes) }
@@ -89,7 +90,7 @@ final class CommandRelay {
         let isInTime = isInTime(key)
         // Who asks too often is told so, but what is long is not even read for it.
         guard isInTime || text.count <= Self.shortBytes else {
-            if let connection { visitors.shutDown(connection) }
+            if let connection { registry.shutDown(connection) }
             return
         }
         switch text.withUnsafeBytes({ Request.parse($0) }) {
@@ -104,7 +105,7 @@ final class CommandRelay {
                         ["limit": "requestRate", "maximum": JSONValue(settings.requestsPerSecond)])
                 }
                 // Before it is carried out: a photo can't be taken back.
-                guard !RemoteRequest.mayBringFrames(request) || ledger.hasRoom(for: key) else {
+                guard !RemoteRequest.mayBringFrames(request) || queuedBytes.hasRoom(for: key) else {
                     throw ReplyRefusal.noRoomYet
                 }
                 let caller = try caller(routing, entry, isThere ? connection : nil)
@@ -123,7 +124,7 @@ final class CommandRelay {
     /// Who has gone already, without having waited for an answer: what was asked is carried out, and what came of it ends as if the connection
     /// had ended just now.
     private func part(_ routing: [UInt8], _ key: String) {
-        visitors.passed(key)
+        registry.passed(key)
         place.loop.schedule(afterMilliseconds: Self.parting) { [weak self] in self?.visits[routing] = nil }
     }
 
@@ -135,7 +136,7 @@ final class CommandRelay {
     }
 
     private func caller(
-        _ routing: [UInt8], _ entry: GuestList.Entry, _ connection: Int32?
+        _ routing: [UInt8], _ entry: RemoteUserList.Entry, _ connection: Int32?
     ) throws(BusError) -> RemoteCaller {
         let key = entry.key
         if let known = visits[routing], known.key == key, known.connection == connection { return known.caller }
@@ -154,7 +155,7 @@ final class CommandRelay {
         }
         // As on the bus's machine: the connection ends, and the client asks the next bus.
         made.onLost = { [weak self] in
-            if let connection { self?.visitors.shutDown(connection) }
+            if let connection { self?.registry.shutDown(connection) }
         }
         visits[routing] = Visit(caller: made, key: key, connection: connection)
         return made
@@ -173,10 +174,10 @@ final class CommandRelay {
         if isHello {
             return send(routing, envelope + [HelloReply.rewritten(Array(first.bytes), settings.listen)], [])
         }
-        guard ledger.hasRoom(for: key, bytes) else {
+        guard queuedBytes.hasRoom(for: key, bytes) else {
             return refuse(routing, envelope, first, ReplyRefusal.noRoomLeft)
         }
-        guard let counted = try? frames.map({ try ledger.counted($0, for: key) }) else {
+        guard let counted = try? frames.map({ try queuedBytes.counted($0, for: key) }) else {
             dropped += 1
             return
         }

@@ -4,8 +4,8 @@ import Logging
 import ZeroMQ
 
 /// The connections from other machines: whose they are, how many, and their end.
-final class Visitors {
-    private struct Visitor {
+final class ConnectionRegistry {
+    private struct Peer {
         var address: String
         var port: Int
         /// Known from its first message on.
@@ -20,12 +20,12 @@ final class Visitors {
     private let perAddress: Int
     private let look: Int64
     private var servers: [RemoteSocket] = []
-    private var visitors: [Int32: Visitor] = [:]
+    private var peers: [Int32: Peer] = [:]
     private var closings: [(Int32) -> Void] = []
     private var lastWarning: Int64 = 0
     /// Addresses from which somebody with a key has come.
     private var familiar: Set<String> = []
-    private var newcomers: Newcomers
+    private var pending: PendingConnections
     private var watch: Loop.Token?
     /// Connections that were shut down because there were too many.
     private(set) var refused = 0
@@ -50,23 +50,23 @@ final class Visitors {
         self.perAddress = perAddress
         self.look = look
         self.logger = logger
-        newcomers = Newcomers(patience: Int64(Self.maximumSilences) * look * 1_000_000)
+        pending = PendingConnections(patience: Int64(Self.maximumSilences) * look * 1_000_000)
     }
 
     deinit { loop.cancel(watch) }
 
-    var count: Int { visitors.count }
+    var count: Int { peers.count }
 
     /// Whether one more connection may come in by that key; it counts from now on.
     func admits(_ key: String) -> Bool {
         update()
         let now = MonotonicClock.now()
-        guard connections(of: key) + newcomers.count(of: key, at: now) < perAddress else { return false }
-        newcomers.came(key, at: now)
+        guard connections(of: key) + pending.count(of: key, at: now) < perAddress else { return false }
+        pending.came(key, at: now)
         return true
     }
 
-    private func connections(of key: String) -> Int { visitors.values.count { $0.key == key } }
+    private func connections(of key: String) -> Int { peers.values.count { $0.key == key } }
 
     /// Has the body called with each connection that has ended.
     func whenClosed(_ body: @escaping (Int32) -> Void) { closings.append(body) }
@@ -91,7 +91,7 @@ final class Visitors {
     ///
     /// - Returns: false: the connection has ended by now, and nobody is told of its end any more.
     func seen(_ connection: Int32, key: String, on server: RemoteSocket) -> Bool {
-        guard let known = visitors[connection], known.port == server.port else {
+        guard let known = peers[connection], known.port == server.port else {
             // Nobody would end it with its key.
             shutDown(connection, port: server.port)
             return false
@@ -104,8 +104,8 @@ final class Visitors {
             shutDown(connection)
             return true
         }
-        visitors[connection]?.key = key
-        newcomers.spoke(key)
+        peers[connection]?.key = key
+        pending.spoke(key)
         onCame?(key)
         if familiar.count >= Self.maximumFamiliar { familiar = [] }
         familiar.insert(known.address)
@@ -116,11 +116,11 @@ final class Visitors {
     func passed(_ key: String) { if !isHere(key) { onLeft?(key) } }
 
     /// Whether the key has a connection.
-    func isHere(_ key: String) -> Bool { visitors.values.contains { $0.key == key } }
+    func isHere(_ key: String) -> Bool { peers.values.contains { $0.key == key } }
 
     /// Ends a connection.
     func shutDown(_ connection: Int32) {
-        if let visitor = visitors[connection] { shutDown(connection, port: visitor.port) }
+        if let peer = peers[connection] { shutDown(connection, port: peer.port) }
     }
 
     private func shutDown(_ connection: Int32, port: Int) {
@@ -133,12 +133,12 @@ final class Visitors {
     /// Ends all connections of those keys, and those that may be: of which it isn't known yet whose they are. Others' clients come again.
     func shutDown(where isMeant: (_ key: String) -> Bool) {
         update()
-        for (connection, visitor) in visitors where visitor.key.map(isMeant) ?? true { shutDown(connection) }
+        for (connection, peer) in peers where peer.key.map(isMeant) ?? true { shutDown(connection) }
     }
 
     /// Who says nothing is nobody's: neither a limit of a key nor its end would be for it.
     private func watchSilent() {
-        guard watch == nil, visitors.values.contains(where: { $0.key == nil }) else { return }
+        guard watch == nil, peers.values.contains(where: { $0.key == nil }) else { return }
         watch = loop.schedule(afterMilliseconds: look) { [weak self] in
             guard let self else { return }
             watch = nil
@@ -148,9 +148,9 @@ final class Visitors {
 
     private func lookAtSilent() {
         update()
-        for (connection, visitor) in visitors where visitor.key == nil {
-            visitors[connection]?.silences += 1
-            if visitor.silences + 1 >= Self.maximumSilences { shutDown(connection) }
+        for (connection, peer) in peers where peer.key == nil {
+            peers[connection]?.silences += 1
+            if peer.silences + 1 >= Self.maximumSilences { shutDown(connection) }
         }
         watchSilent()
     }
@@ -163,7 +163,7 @@ final class Visitors {
             switch event.kind {
             case .accepted: accepted(event.value, on: server)
             // The number may be a connection's of another socket by now, of which was told before.
-            case .disconnected, .closed: if visitors[event.value]?.port == server.port { closed(event.value) }
+            case .disconnected, .closed: if peers[event.value]?.port == server.port { closed(event.value) }
             default: break
             }
         }
@@ -179,7 +179,7 @@ final class Visitors {
         closed(connection)
         // A third is for those from where somebody with a key has come: who has none can't keep them out.
         let room = familiar.contains(address) ? total : total - total / 3
-        guard visitors.count < room, visitors.values.count(where: { $0.address == address }) < perAddress else {
+        guard peers.count < room, peers.values.count(where: { $0.address == address }) < perAddress else {
             refused += 1
             UnixSocket.shutDown(pinned.rawValue)
             let now = MonotonicClock.now()
@@ -191,13 +191,13 @@ final class Visitors {
             }
             return
         }
-        visitors[connection] = Visitor(address: address, port: server.port)
+        peers[connection] = Peer(address: address, port: server.port)
         watchSilent()
     }
 
     private func closed(_ connection: Int32) {
-        guard let visitor = visitors.removeValue(forKey: connection) else { return }
+        guard let peer = peers.removeValue(forKey: connection) else { return }
         for body in closings { body(connection) }
-        if let key = visitor.key, !isHere(key) { onLeft?(key) }
+        if let key = peer.key, !isHere(key) { onLeft?(key) }
     }
 }

@@ -1,7 +1,7 @@
 import BusServer
 
 /// Those whose last connection has gone, by key or by name: each time anew they have so long to come back.
-final class Absences {
+final class DisconnectGrace {
     private let loop: Loop
     private let milliseconds: Int64
     private var timers: [String: Loop.Token] = [:]

@@ -8,8 +8,8 @@ import ZeroMQ
 /// Subscriptions stay here: to the bus this is one subscriber of everything, and who comes later gets the present state from what is kept.
 final class EventRelay {
     private let server: RemoteSocket
-    private let visitors: Visitors
-    private let keys: GuestBook
+    private let registry: ConnectionRegistry
+    private let keys: RemoteUserStore
     private let bus: BusEvents
     private var counter = SubscriptionCounter()
     private var pacer: TopicPacer?
@@ -24,11 +24,11 @@ final class EventRelay {
     private static let subscriptionsAtOnce = SubscriptionCounter.maximum + subscriptionsPerSecond
 
     init(
-        _ loop: Loop, _ bus: BusEvents, _ server: RemoteSocket, _ visitors: Visitors, _ keys: GuestBook
+        _ loop: Loop, _ bus: BusEvents, _ server: RemoteSocket, _ registry: ConnectionRegistry, _ keys: RemoteUserStore
     ) {
         self.bus = bus
         self.server = server
-        self.visitors = visitors
+        self.registry = registry
         self.keys = keys
         pacer = TopicPacer(loop) { [weak self] topic in
             guard let self else { return }
@@ -36,7 +36,7 @@ final class EventRelay {
         }
         bus.listen { [weak self] topic, body in self?.send(topic, body) }
         loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
-        visitors.whenClosed { [weak self] in
+        registry.whenClosed { [weak self] in
             self?.counter.closed($0)
             self?.buckets[$0] = nil
         }
@@ -51,22 +51,22 @@ final class EventRelay {
         for _ in 0..<Self.messagesPerTurn {
             guard let frames = try? server.socket.receive() else { return }
             guard let frame = frames.first, let kind = frame.bytes.first else { continue }
-            visitors.update()
+            registry.update()
             let connection = frame.connection
             // The end of a connection tells of its subscriptions, too, but not whose they were.
             guard kind <= 1, let connection, let key = frame.property("User-Id") else { continue }
             guard keys[key] != nil else {
-                visitors.shutDown(connection)
+                registry.shutDown(connection)
                 continue
             }
             // Before anything is counted: what comes late would count for who has the descriptor's number next.
-            guard visitors.seen(connection, key: key, on: server) else { continue }
+            guard registry.seen(connection, key: key, on: server) else { continue }
             guard kind == 1 else {
                 counter.unsubscribed(connection)
                 continue
             }
             guard counter.subscribed(connection), isInTime(connection) else {
-                visitors.shutDown(connection)
+                registry.shutDown(connection)
                 continue
             }
             guard let prefix = String(validating: frame.bytes.dropFirst(), as: UTF8.self) else { continue }

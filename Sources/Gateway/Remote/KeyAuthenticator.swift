@@ -4,7 +4,7 @@ import ZeroMQ
 /// Decides who may connect from another machine, by the public key that a peer has proved to have.
 ///
 /// Every message of a connection that was let in has that key as its `User-Id`.
-final class RemoteDoor {
+final class KeyAuthenticator {
     private var socket: AdmissionSocket?
     private let admits: (_ key: String) -> Bool
     /// Who came in vain.

@@ -4,15 +4,15 @@ import LinuxIO
 import Logging
 
 /// The file of keys that are let in.
-enum KeysFile {
+enum KeysFileReader {
     private static let maximumBytes = 1 << 20
 
     /// What it says. One that is wrong or not there lets nobody in, as it may be about somebody who is to be kept out.
-    static func read(_ path: String, logger: Logger) -> GuestBook.Reading {
+    static func read(_ path: String, logger: Logger) -> RemoteUserStore.Reading {
         do {
             let bytes = try File.readTrusted(path, limit: maximumBytes)
-            let keys = try GuestList(parsing: String(decoding: bytes, as: UTF8.self))
-            return GuestBook.Reading(guests: keys.entries, isWhole: true)
+            let keys = try RemoteUserList(parsing: String(decoding: bytes, as: UTF8.self))
+            return RemoteUserStore.Reading(remoteUsers: keys.entries, isWhole: true)
         } catch let error as SystemError where error.code == ENOENT {
             logger.notice(
                 "nobody is let in: there is no file of keys; 'camerabus keys add' makes it",
@@ -22,7 +22,7 @@ enum KeysFile {
                 "nobody is let in: the file of keys can't be read",
                 metadata: ["file": "\(path)", "error": "\(reason(error))"])
         }
-        return GuestBook.Reading()
+        return RemoteUserStore.Reading()
     }
 
     private static func reason(_ error: any Error) -> String {

@@ -9,18 +9,18 @@ final class MediaRelay {
     private struct Asker {
         var key: String
         var connection: Int32?
-        var peer: MediaDesk.Peer
+        var peer: MediaDistributor.Peer
         var bucket: TokenBucket
     }
 
     private let server: RemoteSocket
-    private let desk: MediaDesk
+    private let media: MediaDistributor
     private let settings: GatewayConfiguration.TCP
-    private let visitors: Visitors
-    private let keys: GuestBook
+    private let registry: ConnectionRegistry
+    private let keys: RemoteUserStore
     /// By libzmq's names of connections.
     private var askers: [[UInt8]: Asker] = [:]
-    private let ledger = ByteLedger()
+    private let queuedBytes = QueuedByteCounter()
 
     /// Messages that wait in libzmq for a client, beyond what it asked for at a time.
     static let waitingMessages = 16
@@ -29,16 +29,16 @@ final class MediaRelay {
     private static let asksPerTurn = 64
 
     init(
-        _ loop: Loop, _ desk: MediaDesk, _ server: RemoteSocket, _ settings: GatewayConfiguration.TCP,
-        _ visitors: Visitors, _ keys: GuestBook
+        _ loop: Loop, _ media: MediaDistributor, _ server: RemoteSocket, _ settings: GatewayConfiguration.TCP,
+        _ registry: ConnectionRegistry, _ keys: RemoteUserStore
     ) {
-        self.desk = desk
+        self.media = media
         self.server = server
         self.settings = settings
-        self.visitors = visitors
+        self.registry = registry
         self.keys = keys
         loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
-        visitors.whenClosed { [weak self] connection in self?.forget { $0.connection == connection } }
+        registry.whenClosed { [weak self] connection in self?.forget { $0.connection == connection } }
     }
 
     /// Whoever has one of these keys gets nothing any more.
@@ -49,7 +49,7 @@ final class MediaRelay {
     }
 
     private func forget(_ routing: [UInt8]) {
-        if let asker = askers.removeValue(forKey: routing) { desk.close(asker.peer) }
+        if let asker = askers.removeValue(forKey: routing) { media.close(asker.peer) }
     }
 
     private func read() {
@@ -61,14 +61,14 @@ final class MediaRelay {
     }
 
     private func take(routing: [UInt8], _ frame: Message) {
-        visitors.update()
+        registry.update()
         let connection = frame.connection
         guard let key = frame.property("User-Id"), keys[key] != nil else {
-            if let connection { visitors.shutDown(connection) }
+            if let connection { registry.shutDown(connection) }
             return
         }
         // For who has gone already nothing is to be made: nothing would end it.
-        if let connection, !visitors.seen(connection, key: key, on: server) { return }
+        if let connection, !registry.seen(connection, key: key, on: server) { return }
         let now = MonotonicClock.now()
         if let known = askers[routing], known.key != key || known.connection != connection { forget(routing) }
         if askers[routing] == nil {
@@ -76,25 +76,25 @@ final class MediaRelay {
             askers[routing] = Asker(key: key, connection: connection, peer: open(routing, key), bucket: bucket)
         }
         guard askers[routing]?.bucket.take(at: now) == true else {
-            if let connection { visitors.shutDown(connection) }
+            if let connection { registry.shutDown(connection) }
             return
         }
         guard let ask = MediaAsk(parsing: frame.bytes), let peer = askers[routing]?.peer else { return }
-        desk.take(ask, of: peer)
+        media.take(ask, of: peer)
     }
 
-    private func open(_ routing: [UInt8], _ key: String) -> MediaDesk.Peer {
-        desk.open(
-            MediaDesk.Way(
+    private func open(_ routing: [UInt8], _ key: String) -> MediaDistributor.Peer {
+        media.open(
+            MediaDistributor.Way(
                 owner: key, allowsRaw: settings.allowsRaw,
                 // There is again when the next message of a topic comes, or is asked for.
-                hasRoom: { [ledger] in ledger.hasRoom(for: key) },
+                hasRoom: { [queuedBytes] in queuedBytes.hasRoom(for: key) },
                 send: { [weak self] topic, frames in self?.send(topic, routing, frames, of: key) ?? false }))
     }
 
     private func send(_ topic: [UInt8], _ routing: [UInt8], _ frames: [Message], of key: String) -> Bool {
         // Their bytes are counted, not copied: others get the same.
-        guard let counted = try? frames.map({ try ledger.counted($0, for: key) }) else { return false }
+        guard let counted = try? frames.map({ try queuedBytes.counted($0, for: key) }) else { return false }
         return server.send(to: routing, [topic], counted)
     }
 }

@@ -1,6 +1,6 @@
 /// Who was let in and is not known by a connection yet: whose one is shows from its first message only. Until then it counts by the key that was
 /// shown at the door, or who says nothing would have as many as he likes.
-struct Newcomers {
+struct PendingConnections {
     /// Nanoseconds after which one that has said nothing is not there any more.
     private let patience: Int64
     /// When they were let in, monotonic nanoseconds, by key; the oldest first.

@@ -2,7 +2,7 @@ import ZeroMQ
 
 /// Counts the bytes that were given to libzmq for each key and that it still has: who doesn't read what it asks for must not fill the memory,
 /// over however many connections it doesn't.
-final class ByteLedger {
+final class QueuedByteCounter {
     private let maximum: Int
     private var counts: [String: ByteCount] = [:]
 

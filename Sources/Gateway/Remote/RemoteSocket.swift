@@ -4,7 +4,7 @@ import ZeroMQ
 /// A socket for peers on other machines: encrypted, and only for those whose keys the ZAP handler lets in.
 final class RemoteSocket {
     let socket: Socket
-    /// Where its connections are told (``Visitors``).
+    /// Where its connections are told (``ConnectionRegistry``).
     let monitor: Socket
     let port: Int
 
@@ -20,16 +20,17 @@ final class RemoteSocket {
     ///   - waiting: messages that wait for a peer at most.
     ///   - maximumMessageBytes: of one frame of a peer's; who sends more is disconnected.
     init(
-        _ context: Context, _ kind: Socket.Kind, _ address: TCPAddress, _ door: TCPAddress.Door, secretKey: CurveKey,
+        _ context: Context, _ kind: Socket.Kind, _ address: TCPAddress, _ authenticator: TCPAddress.Door,
+        secretKey: CurveKey,
         waiting: Int, maximumMessageBytes: Int
     ) throws(ZeroMQError) {
-        port = address.port + door.rawValue
+        port = address.port + authenticator.rawValue
         socket = try Socket(context, kind)
         try socket.set(.sendHighWaterMark, waiting)
         try socket.set(.receiveHighWaterMark, 64)
         try socket.setMaximumMessageBytes(maximumMessageBytes)
         try socket.setCurveServer(secretKey)
-        try socket.setAuthenticationDomain("\(door)")
+        try socket.setAuthenticationDomain("\(authenticator)")
         try socket.set(.handshakeInterval, Self.handshake)
         try socket.set(.heartbeatInterval, Self.heartbeat)
         try socket.set(.heartbeatTimeout, Self.silence)
@@ -41,13 +42,13 @@ final class RemoteSocket {
             try socket.set(.xpubVerboser, 1)
             try socket.setWelcomeMessage(Topic.welcome.bytes)
         }
-        let events = "inproc://monitor/\(door)"
+        let events = "inproc://monitor/\(authenticator)"
         try socket.startMonitor(at: events, events: [.accepted, .closed, .disconnected])
         monitor = try Socket(context, .pair)
         // A flood of connections must not lose an event: an unseen one would never be counted out again.
         try monitor.set(.receiveHighWaterMark, 0)
         try monitor.connect(events)
-        try socket.bind(address.endpoint(door))
+        try socket.bind(address.endpoint(authenticator))
     }
 
     /// Sends a message to one of a router's connections.

@@ -6,10 +6,10 @@ import ZeroMQ
 
 /// Whom a file lets in, by keys or by tokens. They are kept, too: who is taken out while no gateway runs, or while there is no bus, is told of all
 /// the same, by the next gateway if need be.
-final class GuestBook {
+final class RemoteUserStore {
     /// What the file says.
     struct Reading {
-        var guests: [GuestList.Entry] = []
+        var remoteUsers: [RemoteUserList.Entry] = []
         /// False: some of it, or all, could not be read, and who isn't among the guests may be in that.
         var isWhole = false
     }
@@ -18,11 +18,11 @@ final class GuestBook {
     typealias Tell = (_ name: String, _ told: @escaping () -> Void) -> Void
 
     /// Tells the bus as what this one is let in now; calls the body when the bus has answered that.
-    typealias Change = (_ guest: GuestList.Entry, _ told: @escaping () -> Void) -> Void
+    typealias Change = (_ remoteUser: RemoteUserList.Entry, _ told: @escaping () -> Void) -> Void
 
     /// Who was taken out, and of whom the bus has not been told to the end.
     private struct Untold {
-        let guest: GuestList.Entry
+        let remoteUser: RemoteUserList.Entry
         /// Of the last time that it is told.
         var number: UInt64
     }
@@ -37,14 +37,14 @@ final class GuestBook {
     private let logger: Logger
     private var token: Loop.Token?
     /// By key, as is ``known``.
-    private var present: [String: GuestList.Entry] = [:]
+    private var present: [String: RemoteUserList.Entry] = [:]
     /// Who was let in when the file was last read whole, or has been since.
-    private var known: [String: GuestList.Entry] = [:]
+    private var known: [String: RemoteUserList.Entry] = [:]
     private var untold: [String: Untold] = [:]
     private var lastNumber: UInt64 = 0
     private var keptText: String?
     /// Called with those whose connections end.
-    var onCut: ((_ guests: [GuestList.Entry]) -> Void)?
+    var onCut: ((_ remoteUsers: [RemoteUserList.Entry]) -> Void)?
 
     private static let maximumBytes = 4 << 20
     /// Names that may be untold.
@@ -93,51 +93,55 @@ final class GuestBook {
     deinit { loop.cancel(token) }
 
     /// Who has that key; nil: nobody who is let in.
-    subscript(key: String) -> GuestList.Entry? { present[key] }
+    subscript(key: String) -> RemoteUserList.Entry? { present[key] }
 
     /// Whose key that was when the file was last read whole.
-    func owner(of key: String) -> GuestList.Entry? { known[key] }
+    func owner(of key: String) -> RemoteUserList.Entry? { known[key] }
 
     /// How many are let in.
     var count: Int { present.count }
 
     /// The key of that name, when the file was last read whole; nil: nobody of that name is let in.
-    func key(of name: String) -> String? { guest { $0.name == name }?.key }
+    func key(of name: String) -> String? { remoteUser { $0.name == name }?.key }
 
     /// Who of them is meant, when the file was last read whole; nil: nobody.
-    func guest(_ isMeant: (GuestList.Entry) -> Bool) -> GuestList.Entry? { known.values.first(where: isMeant) }
+    func remoteUser(_ isMeant: (RemoteUserList.Entry) -> Bool) -> RemoteUserList.Entry? {
+        known.values.first(where: isMeant)
+    }
 
     /// Takes in what the file says. Who isn't in it is let in no more; but what runs for somebody isn't ended by a file that could not be read
     /// whole: an editor may be about to write it.
     func read() {
         let reading = source()
-        let (before, now) = (present, Self.byKey(reading.guests))
-        let names = Set(reading.guests.map(\.name))
-        let gone = known.values.filter { guest in
-            now[guest.key] != guest && (reading.isWhole || now[guest.key] != nil || names.contains(guest.name))
+        let (before, now) = (present, Self.byKey(reading.remoteUsers))
+        let names = Set(reading.remoteUsers.map(\.name))
+        let gone = known.values.filter { remoteUser in
+            now[remoteUser.key] != remoteUser
+                && (reading.isWhole || now[remoteUser.key] != nil || names.contains(remoteUser.name))
         }
         present = now
-        for guest in gone { known[guest.key] = nil }
+        for remoteUser in gone { known[remoteUser.key] = nil }
         known.merge(now) { $1 }
         let numbers = gone.map { noteUntold($0) }
         let cut = before.values.filter { now[$0.key] != $0 } + gone
         if !cut.isEmpty { onCut?(cut) }
         // On the disk before it is told.
         keep()
-        for (guest, number) in zip(gone, numbers) {
-            let what = now[guest.key] == nil ? "a \(kind) was revoked" : "what a \(kind) may has changed"
-            logger.notice("\(what): its connections end", metadata: ["name": "\(guest.name)"])
-            tell(guest.name) { [weak self] in self?.wasTold(guest.name, number) }
+        for (remoteUser, number) in zip(gone, numbers) {
+            let what = now[remoteUser.key] == nil ? "a \(kind) was revoked" : "what a \(kind) may has changed"
+            logger.notice("\(what): its connections end", metadata: ["name": "\(remoteUser.name)"])
+            tell(remoteUser.name) { [weak self] in self?.wasTold(remoteUser.name, number) }
         }
     }
 
     // MARK: What is told
 
-    private func noteUntold(_ guest: GuestList.Entry) -> UInt64 {
+    private func noteUntold(_ remoteUser: RemoteUserList.Entry) -> UInt64 {
         lastNumber += 1
-        if untold[guest.name] != nil || untold.count < Self.maximumUntold {
+        if untold[remoteUser.name] != nil || untold.count < Self.maximumUntold {
             // The older of two is the one that differs from what a later gateway reads.
-            untold[guest.name] = Untold(guest: untold[guest.name]?.guest ?? guest, number: lastNumber)
+            untold[remoteUser.name] = Untold(
+                remoteUser: untold[remoteUser.name]?.remoteUser ?? remoteUser, number: lastNumber)
         }
         return lastNumber
     }
@@ -146,7 +150,7 @@ final class GuestBook {
         loop.schedule(afterMilliseconds: afterthought) { [weak self] in
             guard let self else { return }
             let settled: () -> Void = { [weak self] in self?.settle(name, number) }
-            guard let letIn = guest({ $0.name == name }) else { return tell(name, settled) }
+            guard let letIn = remoteUser({ $0.name == name }) else { return tell(name, settled) }
             // Who has been let in again meanwhile is not to lose what is new; but what has come late may have had the older role.
             guard let change else { return settled() }
             change(letIn, settled)
@@ -165,7 +169,7 @@ final class GuestBook {
         guard let keptPath else { return }
         do {
             let text = String(decoding: try File.readOwn(keptPath, limit: Self.maximumBytes), as: UTF8.self)
-            known = Self.byKey(try GuestList(parsing: text).entries)
+            known = Self.byKey(try RemoteUserList(parsing: text).entries)
             keptText = text
         } catch let error as SystemError where error.isAbsent {
             return
@@ -178,12 +182,12 @@ final class GuestBook {
 
     private func keep() {
         guard let keptPath else { return }
-        var kept = GuestList()
+        var kept = RemoteUserList()
         // Who is untold comes first, as who was let in by that name or key; the present one is no news to the next gateway.
-        for guest in untold.values.map(\.guest).sorted(by: { $0.name < $1.name })
+        for remoteUser in untold.values.map(\.remoteUser).sorted(by: { $0.name < $1.name })
             + known.values.sorted(by: { $0.name < $1.name })
         {
-            try? kept.add(guest)
+            try? kept.add(remoteUser)
         }
         guard kept.text != keptText, keptText != nil || !kept.entries.isEmpty else { return }
         do throws(SystemError) {
@@ -196,7 +200,7 @@ final class GuestBook {
         }
     }
 
-    private static func byKey(_ entries: [GuestList.Entry]) -> [String: GuestList.Entry] {
+    private static func byKey(_ entries: [RemoteUserList.Entry]) -> [String: RemoteUserList.Entry] {
         Dictionary(entries.map { ($0.key, $0) }) { $1 }
     }
 }

@@ -6,13 +6,13 @@ import ZeroMQ
 struct CameraPictures {
     typealias Respond = (WebResponse) async throws -> Bool
 
-    let desk: WebDesk
+    let busAccess: WebBusAccess
     let stream: WebStream
 
     /// Seconds that a first picture may take: a camera may have to be opened.
     private static let patience = 8
 
-    func answer(_ request: WebRequest, _ visitor: WebAccess.Visitor, _ respond: Respond) async throws -> Bool {
+    func answer(_ request: WebRequest, _ visitor: WebAuthorization.Visitor, _ respond: Respond) async throws -> Bool {
         let name = request.path[1]
         let isMoving = name.hasSuffix(".mjpg")
         guard isMoving || name.hasSuffix(".jpg"), let dot = name.lastIndex(of: ".") else {
@@ -25,19 +25,19 @@ struct CameraPictures {
                     DeviceID.isValid(device) ? 400 : 404,
                     "width and height are whole numbers up to 16384, fps is a number above 0."))
         }
-        switch await desk.ask("device.get", ["device": .string(device)]) {
+        switch await busAccess.ask("device.get", ["device": .string(device)]) {
         case .failure(let error):
             return try await respond(WebResponse(error.reason == .deviceNotFound ? 404 : 503, error.message))
         case .success: break
         }
-        let tap = await WebTap.open(
-            desk, topic: Topic.frame(device, rendition).bytes, owner: visitor.owner)
-        defer { tap.close() }
+        let topicStream = await WebTopicStream.open(
+            busAccess, topic: Topic.frame(device, rendition).bytes, owner: visitor.owner)
+        defer { topicStream.close() }
         let patience = Task {
             try await Task.sleep(for: .seconds(Self.patience))
-            tap.close()
+            topicStream.close()
         }
-        let first = await tap.next()
+        let first = await topicStream.next()
         patience.cancel()
         guard let first else {
             return try await respond(WebResponse(503, "No picture came within \(Self.patience) seconds."))
@@ -46,7 +46,7 @@ struct CameraPictures {
         guard request.method == "GET" else {
             return try await respond(WebResponse(200, type: isMoving ? Multipart.type : "image/jpeg"))
         }
-        return isMoving ? try await move(first, tap, request) : try await still(first, request)
+        return isMoving ? try await move(first, topicStream, request) : try await still(first, request)
     }
 
     private func still(_ outgoing: Outgoing, _ request: WebRequest) async throws -> Bool {
@@ -58,7 +58,7 @@ struct CameraPictures {
         return request.keepsAlive
     }
 
-    private func move(_ first: Outgoing, _ tap: WebTap, _ request: WebRequest) async throws -> Bool {
+    private func move(_ first: Outgoing, _ topicStream: WebTopicStream, _ request: WebRequest) async throws -> Bool {
         let head = WebResponse(200, type: Multipart.type).head(
             bodyBytes: nil, keepsAlive: false, for: request.pageOrigin)
         try await stream.send(head)
@@ -66,7 +66,7 @@ struct CameraPictures {
             // Nothing more is expected of it: what comes, its end above all, ends it also while there is no picture to be sent.
             group.addTask {
                 _ = try? await stream.read()
-                tap.close()
+                topicStream.close()
             }
             var next: Outgoing? = first
             var isFirst = true
@@ -81,8 +81,8 @@ struct CameraPictures {
                     } catch { break }
                     isFirst = false
                 }
-                tap.wrote(outgoing)
-                next = await tap.next()
+                topicStream.wrote(outgoing)
+                next = await topicStream.next()
             }
             stream.shutDown()
         }

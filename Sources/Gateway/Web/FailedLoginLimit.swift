@@ -2,7 +2,7 @@ import LinuxIO
 import Synchronization
 
 /// How often each address may bring a token that is none: who has just brought too many is told to wait.
-final class Guesses: Sendable {
+final class FailedLoginLimit: Sendable {
     private struct Guesser {
         var bucket: TokenBucket
         var pausesUntil: Int64 = 0

@@ -4,15 +4,15 @@ import LinuxIO
 
 /// `/library/<entry>/<file>`: a file of the library, or a part of it, to who may see its entry.
 struct LibraryDownload {
-    let desk: WebDesk
+    let busAccess: WebBusAccess
     let stream: WebStream
 
     func answer(
-        _ request: WebRequest, _ visitor: WebAccess.Visitor, _ respond: CameraPictures.Respond
+        _ request: WebRequest, _ visitor: WebAuthorization.Visitor, _ respond: CameraPictures.Respond
     ) async throws -> Bool {
         let (id, name) = (request.path[1], request.path[2])
         let entry: JSONValue
-        let asked = await desk.ask(
+        let asked = await busAccess.ask(
             "library.get", ["id": .string(id)], for: visitor.principal, within: WebService.diskPatience)
         switch asked {
         case .failure(let error):

@@ -2,7 +2,7 @@ import BusProtocol
 import Synchronization
 
 /// The connections that tokens have let in, to be ended when those are taken away.
-final class Admissions: Sendable {
+final class TokenConnections: Sendable {
     private struct Admitted {
         let principal: Request.Principal
         let stream: WebStream
@@ -11,7 +11,7 @@ final class Admissions: Sendable {
     private let admitted = Mutex<[ObjectIdentifier: Admitted]>([:])
 
     /// A request of that connection has been let in; what it was before counts no more.
-    func enter(_ stream: WebStream, as visitor: WebAccess.Visitor) {
+    func enter(_ stream: WebStream, as visitor: WebAuthorization.Visitor) {
         let entry = visitor.name == nil ? nil : Admitted(principal: visitor.principal, stream: stream)
         admitted.withLock { $0[ObjectIdentifier(stream)] = entry }
     }

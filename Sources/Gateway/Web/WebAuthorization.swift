@@ -2,7 +2,7 @@ import BusProtocol
 import Synchronization
 
 /// Decides for each request whether it may come in at all, and as whom.
-final class WebAccess: Sendable {
+final class WebAuthorization: Sendable {
     /// Who asks.
     struct Visitor: Hashable, Sendable {
         /// nil: somebody at this machine, who needs no token.
@@ -13,11 +13,12 @@ final class WebAccess: Sendable {
 
         /// As whom the bus is asked: everybody at this machine is the same, as they are on its screen.
         var principal: Request.Principal {
-            Request.Principal(name: name.map { "\(WebAccess.localName)/\($0)" } ?? WebAccess.localName, role: role)
+            Request.Principal(
+                name: name.map { "\(WebAuthorization.localName)/\($0)" } ?? WebAuthorization.localName, role: role)
         }
 
         /// For whose connections together limits hold.
-        var owner: String { name == nil ? "\(WebAccess.localName)@\(address)" : principal.name }
+        var owner: String { name == nil ? "\(WebAuthorization.localName)@\(address)" : principal.name }
     }
 
     /// The other end of a connection.
@@ -29,7 +30,7 @@ final class WebAccess: Sendable {
     }
 
     let hosts: HostCheck
-    private let known = Mutex(WebTokens())
+    private let known = Mutex(WebTokenTable())
     /// Of who comes from this machine without a token; nil: a token is needed there, too.
     let localRole: Request.Principal.Role?
     /// Of whom that is said; nil: of all at this machine.
@@ -47,7 +48,7 @@ final class WebAccess: Sendable {
     }
 
     /// Who may come from elsewhere now.
-    var tokens: WebTokens {
+    var tokens: WebTokenTable {
         get { known.withLock { $0 } }
         set { known.withLock { $0 = newValue } }
     }

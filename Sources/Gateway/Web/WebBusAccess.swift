@@ -6,16 +6,16 @@ import Synchronization
 import ZeroMQ
 
 /// All of the bus that the web side uses: on the loop alone, where connections have it done by ``LoopMailbox``.
-final class WebDesk: @unchecked Sendable {
+final class WebBusAccess: @unchecked Sendable {
     // Everything but the mailbox and the counters is touched on the loop's thread only.
     let mailbox: LoopMailbox
     let counters: WebCounters
-    let place: BusPlace
-    let media: MediaDesk
+    let place: BusEndpoints
+    let media: MediaDistributor
     let events: BusEvents
     let settings: GatewayConfiguration.Web
     let logger: Logger
-    private let herald: Herald
+    private let departures: DepartureReporter
     private let service: WebService
     /// Counters of the whole process beside the web side's, by name.
     private let others: () -> [(name: String, value: Int)]
@@ -24,23 +24,23 @@ final class WebDesk: @unchecked Sendable {
     /// The role that who is called so at the bus has now; `nobody`: it is let in no more.
     var roleNow: (_ name: String) -> Request.Principal.Role = { _ in .nobody }
     private var sessions: [ObjectIdentifier: WebSession] = [:]
-    private let absences: Absences
+    private let grace: DisconnectGrace
 
     /// - Parameter absence: milliseconds that who has no connection any more has to come back, as on the bus's own machine.
     init(
-        _ place: BusPlace, _ media: MediaDesk, _ events: BusEvents, _ herald: Herald,
+        _ place: BusEndpoints, _ media: MediaDistributor, _ events: BusEvents, _ departures: DepartureReporter,
         _ settings: GatewayConfiguration.Web, absence: Int64 = 5000, logger: Logger,
         others: @escaping () -> [(name: String, value: Int)]
     ) throws(GatewayError) {
         self.place = place
         self.media = media
         self.events = events
-        self.herald = herald
+        self.departures = departures
         self.settings = settings
         self.logger = logger
         self.others = others
         counters = WebCounters()
-        absences = Absences(place.loop, milliseconds: absence)
+        grace = DisconnectGrace(place.loop, milliseconds: absence)
         do {
             mailbox = try LoopMailbox()
             service = try WebService(place)
@@ -48,8 +48,8 @@ final class WebDesk: @unchecked Sendable {
             throw GatewayError(description: "\(error)")
         }
         mailbox.deliver(on: place.loop)
-        herald.whoIsHere { [weak self] name in self?.isHere(name) ?? false }
-        absences.onOver = { [weak self] in self?.left($0) }
+        departures.whoIsHere { [weak self] name in self?.isHere(name) ?? false }
+        grace.onOver = { [weak self] in self?.left($0) }
     }
 
     // MARK: From connections' threads
@@ -105,12 +105,12 @@ final class WebDesk: @unchecked Sendable {
 
     /// All that this one has ends; the body is called when the bus has answered that.
     func revoked(_ principal: Request.Principal, then told: @escaping () -> Void) {
-        herald.revoked(principal.name, then: told)
+        departures.revoked(principal.name, then: told)
     }
 
     /// What this one had has ended, and it has this role now; the body is called when the bus has answered that.
     func changed(_ principal: Request.Principal, then told: @escaping () -> Void) {
-        herald.changed(principal, then: told)
+        departures.changed(principal, then: told)
     }
 
     /// Ends the WebSockets of those who are let in no more as what they were: what they have sent and nobody has read by now is not carried out.
@@ -120,20 +120,20 @@ final class WebDesk: @unchecked Sendable {
 
     func add(_ session: WebSession) {
         sessions[ObjectIdentifier(session)] = session
-        absences.ended(session.principal.name)
+        grace.ended(session.principal.name)
     }
 
     /// A WebSocket has ended: what its user has ends with the last one, as it does with the last process on the bus's machine.
     func remove(_ session: WebSession) {
         guard sessions.removeValue(forKey: ObjectIdentifier(session)) != nil else { return }
         let name = session.principal.name
-        if !isHere(name) { absences.began(name) }
+        if !isHere(name) { grace.began(name) }
     }
 
     private func isHere(_ name: String) -> Bool { sessions.values.contains { $0.principal.name == name } }
 
     private func left(_ name: String) {
-        herald.left(name) { [weak self] in
+        departures.left(name) { [weak self] in
             Request.Principal(name: name, role: self?.roleNow(name) ?? .nobody)
         }
     }

@@ -3,26 +3,26 @@ import JSON
 import Synchronization
 
 /// What is where: a fixed table, as nothing that a client says is looked up on a disk.
-struct WebSite: Sendable {
-    let desk: WebDesk
-    let access: WebAccess
-    let admissions: Admissions
+struct WebRouter: Sendable {
+    let busAccess: WebBusAccess
+    let access: WebAuthorization
+    let tokenConnections: TokenConnections
     let pages = PageFiles()
-    private let guesses = Guesses()
+    private let failedLogins = FailedLoginLimit()
 
     /// Seconds that a request's head and body may take, and that a connection may be idle between two.
     private static let patience = 15
     private static let maximumFormBytes = 4096
 
-    init(_ desk: WebDesk, _ access: WebAccess, _ admissions: Admissions) {
-        self.desk = desk
+    init(_ busAccess: WebBusAccess, _ access: WebAuthorization, _ tokenConnections: TokenConnections) {
+        self.busAccess = busAccess
         self.access = access
-        self.admissions = admissions
+        self.tokenConnections = tokenConnections
     }
 
     /// Answers a connection's requests until it ends.
-    func serve(_ stream: WebStream, from peer: WebAccess.Peer) async {
-        defer { admissions.leave(stream) }
+    func serve(_ stream: WebStream, from peer: WebAuthorization.Peer) async {
+        defer { tokenConnections.leave(stream) }
         var reader = HeadReader()
         do {
             while true {
@@ -31,7 +31,7 @@ struct WebSite: Sendable {
                     let count = try request.bodyBytes(maximum: Self.maximumFormBytes)
                     return (request, try await reader.take(count, from: stream))
                 }
-                desk.counters.requests.add(1, ordering: .relaxed)
+                busAccess.counters.requests.add(1, ordering: .relaxed)
                 guard try await answer(request, form, stream, peer, &reader) else { return }
             }
         } catch let refusal as WebRequest.Refusal {
@@ -46,7 +46,7 @@ struct WebSite: Sendable {
 
     /// - Returns: whether another request may follow.
     private func answer(
-        _ asked: WebRequest, _ form: [UInt8], _ stream: WebStream, _ peer: WebAccess.Peer,
+        _ asked: WebRequest, _ form: [UInt8], _ stream: WebStream, _ peer: WebAuthorization.Peer,
         _ reader: inout HeadReader
     ) async throws -> Bool {
         let request = access.marked(asked)
@@ -69,7 +69,7 @@ struct WebSite: Sendable {
         case "login" where request.path.count == 1:
             return try await send(login(request, form, peer.address), to: stream, for: request)
         case "healthz" where request.path.count == 1:
-            let isHere = (try? await desk.ask("bus.ping").get()) != nil
+            let isHere = (try? await busAccess.ask("bus.ping").get()) != nil
             let answer = isHere ? WebResponse(200, "ok") : WebResponse(503, "the bus does not answer")
             return try await send(answer, to: stream, for: request)
         default: break
@@ -77,18 +77,18 @@ struct WebSite: Sendable {
         guard let visitor = access.visitor(request, from: peer) else {
             return try await send(stranger(request, peer.address), to: stream, for: request)
         }
-        admissions.enter(stream, as: visitor)
+        tokenConnections.enter(stream, as: visitor)
         // The token may have been taken away just now, when this connection was not known yet.
         guard visitor.name == nil || access.visitor(request, from: peer) == visitor else { return false }
         switch request.path.first {
         case nil: return try await send(page("index.html", request), to: stream, for: request)
         case "metrics" where request.path.count == 1: return try await send(await metrics(), to: stream, for: request)
         case "camera" where request.path.count == 2:
-            return try await CameraPictures(desk: desk, stream: stream).answer(request, visitor) {
+            return try await CameraPictures(busAccess: busAccess, stream: stream).answer(request, visitor) {
                 try await send($0, to: stream, for: request)
             }
         case "library" where request.path.count == 3:
-            return try await LibraryDownload(desk: desk, stream: stream).answer(request, visitor) {
+            return try await LibraryDownload(busAccess: busAccess, stream: stream).answer(request, visitor) {
                 try await send($0, to: stream, for: request)
             }
         case "bus" where request.path.count == 1:
@@ -97,8 +97,8 @@ struct WebSite: Sendable {
             }
             let text = "HTTP/1.1 101 Switching Protocols\r\n\(lines.joined(separator: "\r\n"))\r\n\r\n"
             try await stream.send(Array(text.utf8))
-            let session = WebSession(desk, visitor) { stream.shutDown() }
-            await WebSocketLine(desk: desk, stream: stream, session: session).serve(reader.rest)
+            let session = WebSession(busAccess, visitor) { stream.shutDown() }
+            await WebSocketConnection(busAccess: busAccess, stream: stream, session: session).serve(reader.rest)
             return false
         default: return try await send(WebResponse(404, "There is nothing of that name."), to: stream, for: request)
         }
@@ -124,9 +124,9 @@ struct WebSite: Sendable {
 
     // Only who brings none that is one is told to wait: behind a proxy all have the same address, and nobody there is to keep the others out.
     private func stranger(_ request: WebRequest, _ address: String) -> WebResponse {
-        if WebAccess.token(of: request) != nil, !guesses.mayBeWrong(address) { return Self.tooMany }
+        if WebAuthorization.token(of: request) != nil, !failedLogins.mayBeWrong(address) { return Self.tooMany }
         if request.path.isEmpty {
-            let place = request.cookie(WebAccess.cookie) == nil ? "/login" : "/login?gone"
+            let place = request.cookie(WebAuthorization.cookie) == nil ? "/login" : "/login?gone"
             return WebResponse(303, "Log in.", headers: ["Location: \(place)"])
         }
         return WebResponse(401, "A token is needed.", headers: ["WWW-Authenticate: Bearer realm=\"CameraBus\""])
@@ -138,10 +138,10 @@ struct WebSite: Sendable {
         }
         let fields = String(validating: form, as: UTF8.self).map { WebRequest.form(Substring($0)) } ?? [:]
         guard let token = fields["token"], access.tokens.visitor(of: token) != nil else {
-            return guesses.mayBeWrong(address) ? LoginPage.response(401, .wrong) : Self.tooMany
+            return failedLogins.mayBeWrong(address) ? LoginPage.response(401, .wrong) : Self.tooMany
         }
         let isSecure = request["x-forwarded-proto"] == "https"
-        let cookie = "\(WebAccess.cookie)=\(token); Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+        let cookie = "\(WebAuthorization.cookie)=\(token); Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
         return WebResponse(
             303, "Welcome.", headers: ["Location: /", "Set-Cookie: \(cookie)\(isSecure ? "; Secure" : "")"])
     }
@@ -150,11 +150,11 @@ struct WebSite: Sendable {
 
     private func metrics() async -> WebResponse {
         var text = MetricsText()
-        let answer = await desk.ask("bus.metrics")
+        let answer = await busAccess.ask("bus.metrics")
         if case .success(let metrics) = answer { text.add(bus: metrics) }
         text.add(isUp: (try? answer.get()) != nil)
-        for device in await desk.devices() { text.add(device: device) }
-        for (name, value) in await desk.counts() { text.add(gateway: name, value) }
+        for device in await busAccess.devices() { text.add(device: device) }
+        for (name, value) in await busAccess.counts() { text.add(gateway: name, value) }
         return WebResponse(200, type: "text/plain; version=0.0.4; charset=utf-8", body: Array(text.text.utf8))
     }
 
@@ -171,7 +171,7 @@ struct WebSite: Sendable {
     private func send(
         _ response: WebResponse, to stream: WebStream, keepsAlive: Bool, hasBody: Bool = true, origin: String? = nil
     ) async throws {
-        if response.status >= 400 { desk.counters.refusedRequests.add(1, ordering: .relaxed) }
+        if response.status >= 400 { busAccess.counters.refusedRequests.add(1, ordering: .relaxed) }
         let head = response.head(bodyBytes: response.body.count, keepsAlive: keepsAlive, for: origin)
         try await stream.send(hasBody ? head + response.body : head)
     }

@@ -20,7 +20,7 @@ final class WebService {
     /// The same of what waits for a disk, which may sleep: the bus gives that up by itself a little sooner.
     static let diskPatience: Int64 = 12_000
 
-    init(_ place: BusPlace) throws(ZeroMQError) {
+    init(_ place: BusEndpoints) throws(ZeroMQError) {
         loop = place.loop
         caller = try RemoteCaller(place, maximumMessageBytes: BusLimits.maxMessageBytes, principal: nil)
         caller.onAnswer = { [weak self] envelope, frames, _ in

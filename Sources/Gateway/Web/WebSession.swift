@@ -13,11 +13,11 @@ final class WebSession: @unchecked Sendable {
     private let owner: String
     /// What is to be written to it; ends when it has to.
     let outbox = Outbox(maximumBytes: 8 << 20, maximumCount: 1000)
-    private let desk: WebDesk
+    private let busAccess: WebBusAccess
     /// Ends the connection.
     private let cut: @Sendable () -> Void
     private var caller: RemoteCaller?
-    private var peer: MediaDesk.Peer?
+    private var peer: MediaDistributor.Peer?
     private var listener: BusEvents.Token?
     private var prefixes: Set<String> = []
     /// How often it asks, for media and for all else.
@@ -38,12 +38,12 @@ final class WebSession: @unchecked Sendable {
     private static let part: UInt8 = 2
 
     /// - Parameter cut: ends the connection of a page that doesn't take what it asked for.
-    init(_ desk: WebDesk, _ visitor: WebAccess.Visitor, cut: @escaping @Sendable () -> Void) {
-        self.desk = desk
+    init(_ busAccess: WebBusAccess, _ visitor: WebAuthorization.Visitor, cut: @escaping @Sendable () -> Void) {
+        self.busAccess = busAccess
         self.cut = cut
         principal = visitor.principal
         owner = visitor.owner
-        let (now, rate) = (MonotonicClock.now(), desk.settings.requestsPerSecond)
+        let (now, rate) = (MonotonicClock.now(), busAccess.settings.requestsPerSecond)
         asks = TokenBucket(perSecond: Self.asksPerSecond, burst: 2 * Self.asksPerSecond, at: now)
         requests = TokenBucket(perSecond: rate, burst: 2 * rate, at: now)
     }
@@ -53,9 +53,9 @@ final class WebSession: @unchecked Sendable {
         let caller: RemoteCaller
         do throws(ZeroMQError) {
             caller = try RemoteCaller(
-                desk.place, maximumMessageBytes: BusLimits.maxPhotoReplyBytes, principal: principal)
+                busAccess.place, maximumMessageBytes: BusLimits.maxPhotoReplyBytes, principal: principal)
         } catch {
-            desk.logger.error("no connection to the bus can be made", metadata: ["error": "\(error)"])
+            busAccess.logger.error("no connection to the bus can be made", metadata: ["error": "\(error)"])
             return false
         }
         caller.onAnswer = { [weak self] envelope, frames, isHello in self?.answer(envelope, frames, isHello) }
@@ -65,18 +65,19 @@ final class WebSession: @unchecked Sendable {
             self?.send(.text, Self.presence(isHere).serialized)
         }
         self.caller = caller
-        peer = desk.media.open(
-            MediaDesk.Way(
+        peer = busAccess.media.open(
+            MediaDistributor.Way(
                 owner: owner, allowsRaw: false,
                 hasRoom: { [weak self] in self?.outbox.hasRoomForMedia ?? false },
                 send: { [weak self] topic, frames in self?.send(topic, frames) ?? false }))
-        listener = desk.events.listen { [weak self] topic, body in self?.pass(topic, body) }
-        desk.add(self)
+        listener = busAccess.events.listen { [weak self] topic, body in self?.pass(topic, body) }
+        busAccess.add(self)
         let limits: JSONValue = [
             "requests": JSONValue(RemoteCaller.maximumPending),
-            "requestsPerSecond": JSONValue(desk.settings.requestsPerSecond),
-            "replyBytes": JSONValue(desk.settings.replyBytes), "topics": JSONValue(MediaDesk.maximumTopics),
-            "topicsOfDevice": JSONValue(MediaDesk.maximumTopicsOfDevice), "credit": JSONValue(Viewer.maximumCredit),
+            "requestsPerSecond": JSONValue(busAccess.settings.requestsPerSecond),
+            "replyBytes": JSONValue(busAccess.settings.replyBytes), "topics": JSONValue(MediaDistributor.maximumTopics),
+            "topicsOfDevice": JSONValue(MediaDistributor.maximumTopicsOfDevice),
+            "credit": JSONValue(Viewer.maximumCredit),
         ]
         let hello: JSONValue = [
             "method": "web.hello",
@@ -86,7 +87,7 @@ final class WebSession: @unchecked Sendable {
         ]
         send(.text, hello.serialized)
         // That it is there is told when this page's own connection to it is.
-        if !desk.isBusHere { send(.text, Self.presence(false).serialized) }
+        if !busAccess.isBusHere { send(.text, Self.presence(false).serialized) }
         return true
     }
 
@@ -94,15 +95,15 @@ final class WebSession: @unchecked Sendable {
     func close() {
         outbox.end()
         caller = nil
-        if let peer { desk.media.close(peer) }
+        if let peer { busAccess.media.close(peer) }
         peer = nil
-        if let listener { desk.events.cancel(listener) }
+        if let listener { busAccess.events.cancel(listener) }
         listener = nil
-        desk.remove(self)
+        busAccess.remove(self)
     }
 
     /// What was being written is written.
-    func room() { if let peer { desk.media.room(for: peer) } }
+    func room() { if let peer { busAccess.media.room(for: peer) } }
 
     private static func presence(_ isHere: Bool) -> JSONValue {
         ["method": "web.bus", "params": ["here": .bool(isHere)]]
@@ -115,7 +116,7 @@ final class WebSession: @unchecked Sendable {
     /// - Parameter taken: called when the next may be read, which is later for a page that asks too often; whether it may at all.
     func take(binary bytes: [UInt8], then taken: @escaping @Sendable (Bool) -> Void) {
         guard asks.take(at: MonotonicClock.now()) else {
-            desk.place.loop.schedule(afterMilliseconds: Self.pause) { [self] in taken(ask(bytes)) }
+            busAccess.place.loop.schedule(afterMilliseconds: Self.pause) { [self] in taken(ask(bytes)) }
             return
         }
         taken(ask(bytes))
@@ -123,7 +124,7 @@ final class WebSession: @unchecked Sendable {
 
     private func ask(_ bytes: [UInt8]) -> Bool {
         guard let peer else { return false }
-        if let ask = MediaAsk(parsing: bytes) { desk.media.take(ask, of: peer) }
+        if let ask = MediaAsk(parsing: bytes) { busAccess.media.take(ask, of: peer) }
         return true
     }
 
@@ -148,7 +149,7 @@ final class WebSession: @unchecked Sendable {
                 guard isInTime else {
                     throw BusError(
                         .limitExceeded, "That are more requests than this page may make; ask less often.",
-                        ["limit": "requestRate", "maximum": JSONValue(desk.settings.requestsPerSecond)])
+                        ["limit": "requestRate", "maximum": JSONValue(busAccess.settings.requestsPerSecond)])
                 }
                 try take(request)
             } catch {
@@ -190,7 +191,7 @@ final class WebSession: @unchecked Sendable {
         accept(request)
         var sent: Set<String> = []
         for prefix in fresh {
-            for (topic, body) in desk.events.current(matching: prefix) where sent.insert(topic).inserted {
+            for (topic, body) in busAccess.events.current(matching: prefix) where sent.insert(topic).inserted {
                 tell(topic, body)
             }
         }
@@ -222,8 +223,8 @@ final class WebSession: @unchecked Sendable {
             return
         }
         let bytes = frames.reduce(0) { $0 + $1.count }
-        guard bytes <= desk.settings.replyBytes else {
-            let error = ReplyRefusal.tooLong(bytes, maximum: desk.settings.replyBytes)
+        guard bytes <= busAccess.settings.replyBytes else {
+            let error = ReplyRefusal.tooLong(bytes, maximum: busAccess.settings.replyBytes)
             return refuse(RequestFailure(id: id, error: error))
         }
         if isHello { return send(.text, HelloReply.withoutPlaces(Array(first.bytes))) }
@@ -290,7 +291,7 @@ final class WebSession: @unchecked Sendable {
     private func put(_ outgoing: Outgoing) -> Bool {
         if outbox.put(outgoing) { return true }
         if peer != nil {
-            desk.counters.cutSockets.add(1, ordering: .relaxed)
+            busAccess.counters.cutSockets.add(1, ordering: .relaxed)
             outbox.end()
             cut()
         }

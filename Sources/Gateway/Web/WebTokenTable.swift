@@ -3,10 +3,10 @@ import LinuxIO
 import Sodium
 
 /// Who may use the web side from other machines: a file with a line for each, `ROLE TOKEN NAME`.
-struct WebTokens: Sendable {
+struct WebTokenTable: Sendable {
     private var known: [(token: [UInt8], visitor: Visitor)] = []
     /// Of the lines that are wrong, in their order.
-    private(set) var problems: [GuestList.Problem] = []
+    private(set) var problems: [RemoteUserList.Problem] = []
 
     /// Whose a token is, as the file says.
     struct Visitor: Hashable, Sendable {
@@ -14,7 +14,7 @@ struct WebTokens: Sendable {
         var role: Request.Principal.Role
 
         /// As whom the bus is asked.
-        var principal: Request.Principal { WebAccess.Visitor(name: name, role: role, address: "").principal }
+        var principal: Request.Principal { WebAuthorization.Visitor(name: name, role: role, address: "").principal }
     }
 
     /// Nobody.
@@ -22,7 +22,7 @@ struct WebTokens: Sendable {
 
     /// Reads a file's text. A line that is wrong lets nobody in, nor does any of two that have the same name or token; the others count.
     init(parsing text: String) {
-        let list = GuestList(reading: text, by: .token)
+        let list = RemoteUserList(reading: text, by: .token)
         known = list.entries.map { (Array($0.key.utf8), Visitor(name: $0.name, role: $0.role)) }
         problems = list.problems
     }
@@ -30,11 +30,11 @@ struct WebTokens: Sendable {
     /// All who have one.
     var visitors: [Visitor] { known.map(\.visitor) }
 
-    /// The same for a ``GuestBook``, which keeps no secrets: for a token its digest stands.
-    var guests: [GuestList.Entry] {
+    /// The same for a ``RemoteUserStore``, which keeps no secrets: for a token its digest stands.
+    var remoteUsers: [RemoteUserList.Entry] {
         known.map { token, visitor in
             // 160 bits of it, which are of the length of a key, in characters of one.
-            GuestList.Entry(
+            RemoteUserList.Entry(
                 role: visitor.role, key: hexadecimal(sha256(token).prefix(20)), name: visitor.name)
         }
     }

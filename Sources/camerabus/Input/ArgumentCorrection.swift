@@ -1,5 +1,5 @@
 /// What people type otherwise than the parser takes it: understood where it is clear, told how to write it where it is not.
-enum Typing {
+enum ArgumentCorrection {
     /// Options that take a value, of all commands.
     private static let valued: Set = [
         "--runtime-dir", "--timeout", "--wait", "--lease", "--note", "--lock", "--pixel", "--fps", "--number", "-n",

@@ -5,13 +5,13 @@ struct FreeBytes: ExpressibleByArgument, Hashable {
     var value: Int64
 
     init?(argument: String) {
-        guard let value = argument == "0" ? 0 : ByteCount(argument: argument)?.value else { return nil }
+        guard let value = argument == "0" ? 0 : ByteSize(argument: argument)?.value else { return nil }
         self.value = value
     }
 }
 
 /// A number of bytes, or of bits, as an argument: `1500000`, `700M`, `2.5G`; the letters are powers of 1000, as disks are sold.
-struct ByteCount: ExpressibleByArgument, Hashable {
+struct ByteSize: ExpressibleByArgument, Hashable {
     var value: Int64
 
     private static let factors: [Character: Double] = ["k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12]

@@ -4,10 +4,10 @@ import BusProtocol
 import JSON
 
 /// A command for several things, one after the other: what is refused of one keeps none of the others from being done.
-enum Each {
+enum ForEachName {
     /// - Parameters:
     ///   - names: of the things, as they were typed.
-    ///   - command: that was typed, for ``Wording``.
+    ///   - command: that was typed, for ``ErrorText``.
     ///   - body: answers whether it went as wanted.
     /// - Throws: `ExitCode` when one did not; of a single one the refusal itself.
     static func run(
@@ -19,7 +19,7 @@ enum Each {
                 isFine = try await body(name) && isFine
             } catch ClientError.refused(let refusal) where names.count > 1 {
                 isFine = false
-                let text = asJSON ? refusal.json.description : Wording(command: command).text(.refused(refusal))
+                let text = asJSON ? refusal.json.description : ErrorText(command: command).text(.refused(refusal))
                 Output.note(Table.printable(text))
             }
         }

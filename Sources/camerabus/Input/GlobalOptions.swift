@@ -49,7 +49,7 @@ struct Seconds: ExpressibleByArgument, ExpressibleByIntegerLiteral, Hashable {
 /// A command that talks to the bus.
 protocol BusCommand: AsyncParsableCommand {
     var options: GlobalOptions { get }
-    /// The command as ``Wording`` knows it: the first word that was typed.
+    /// The command as ``ErrorText`` knows it: the first word that was typed.
     static var typedName: String { get }
     func run(_ client: Client) async throws
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Something that happens once, known to all tasks.
-final class OneWaySwitch: Sendable {
+final class OneTimeEvent: Sendable {
     private let value = Atomic(false)
 
     var isSet: Bool { value.load(ordering: .sequentiallyConsistent) }

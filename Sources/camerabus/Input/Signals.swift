@@ -36,7 +36,7 @@ enum Signals {
                 state.withLock { $0.interruption = signal }
                 cancel()
             } else {
-                WholeFile.abandon(exiting: 128 + signal)
+                AtomicFile.abandon(exiting: 128 + signal)
             }
         }
     }

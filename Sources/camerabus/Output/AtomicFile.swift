@@ -3,7 +3,7 @@ import LinuxIO
 import Synchronization
 
 /// Files that others only ever see whole.
-enum WholeFile {
+enum AtomicFile {
     // The name of the one that is being written.
     private static let unfinished = Mutex<String?>(nil)
 

@@ -2,7 +2,7 @@ import Glibc
 import LinuxIO
 
 /// Files that are in the way of new ones, as they are called until those are whole: the bus overwrites nothing.
-struct SetAside {
+struct BackupFiles {
     /// A file with what lies beside it and belongs to it: a side-car, a cover.
     private struct Group {
         var path: String
@@ -15,11 +15,11 @@ struct SetAside {
     ///
     /// - Throws: ``Failure`` when that can't be; what has another name already is kept for ``settle(replaced:)``.
     mutating func move(_ path: String, with companions: [String]) throws {
-        guard MoviePlaces.exists(path) else { return }
+        guard MovieFileNames.exists(path) else { return }
         groups.append(Group(path: path, names: []))
-        for path in [path] + companions where MoviePlaces.exists(path) {
+        for path in [path] + companions where MovieFileNames.exists(path) {
             let name = "\(path).\(CurrentProcess.pid).old"
-            guard !MoviePlaces.exists(name) else {
+            guard !MovieFileNames.exists(name) else {
                 throw Failure(status: ExitStatus.refused, description: Table.printable("\(name) is there already."))
             }
             guard rename(path, name) == 0 else {
@@ -50,7 +50,7 @@ struct SetAside {
             for (path, name) in group.names {
                 if replaced.contains(group.path) {
                     File.remove(name)
-                } else if MoviePlaces.exists(path) || rename(name, path) != 0 {
+                } else if MovieFileNames.exists(path) || rename(name, path) != 0 {
                     Output.note(Table.printable("What \(path) was before is \(name)."))
                 }
             }

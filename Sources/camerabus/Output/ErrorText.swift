@@ -3,7 +3,7 @@ import BusProtocol
 import JSON
 
 /// What went wrong, in the words of the command line: what the bus says speaks of its protocol.
-struct Wording {
+struct ErrorText {
     /// The command that was typed: `format`.
     private let command: String
     /// The device that it is about.
@@ -15,7 +15,7 @@ struct Wording {
         switch error {
         case .refused(let refusal): "\(refusal.word): \(sentence(refusal))"
         case .timedOut(_, let milliseconds):
-            "The bus has not answered within \(Describing.rate(Double(milliseconds) / 1000)) s. "
+            "The bus has not answered within \(ValueText.rate(Double(milliseconds) / 1000)) s. "
                 + "--timeout waits longer; 'camerabus doctor' looks for what is wrong."
         case .connectionLost: "The bus ended before it answered. Whether it has done what it was asked is not known."
         default: error.description
@@ -29,10 +29,10 @@ struct Wording {
         switch error.reason {
         case .deviceBusy:
             return
-                "\(device ?? "The device") is locked by \(Describing.holder(error.data["holder"])). \(waiting(device))"
+                "\(device ?? "The device") is locked by \(ValueText.holder(error.data["holder"])). \(waiting(device))"
         case .lockTimeout:
             let holder = error.data["holder"].flatMap { $0.isNull ? nil : $0 }
-            let whose = holder.map { "is still locked by \(Describing.holder($0))" } ?? "did not become free in time"
+            let whose = holder.map { "is still locked by \(ValueText.holder($0))" } ?? "did not become free in time"
             return
                 "\(device ?? "The device") \(whose). A longer --wait waits longer; 'camerabus locks' shows who waits."
         case .lockRequired:
@@ -183,16 +183,16 @@ enum Adjustments {
         }
         if path.hasSuffix("activeFormat") { return "format: \(format(given)) instead of \(format(asked))\(why)" }
         let name = path.firstRange(of: "controls.").map { String(path[$0.upperBound...]) } ?? path
-        return "\(name): \(Describing.plain(given)) instead of \(Describing.plain(asked))\(why)"
+        return "\(name): \(ValueText.plain(given)) instead of \(ValueText.plain(asked))\(why)"
     }
 
     private static func rate(_ value: JSONValue?) -> String {
-        value?.double.map(Describing.rate) ?? Describing.rate(ofDuration: value)
+        value?.double.map(ValueText.rate) ?? ValueText.rate(ofDuration: value)
     }
 
     private static func format(_ value: JSONValue?) -> String {
         guard let value, let width = value["width"]?.integer, let height = value["height"]?.integer else {
-            return Describing.plain(value)
+            return ValueText.plain(value)
         }
         return (value["pixelFormat"]?.string.map { "\($0) " } ?? "") + "\(width)x\(height)"
     }

@@ -1,5 +1,5 @@
 /// What the names of files with pictures and sound end in, without the dot: a wrong one is told before anything is taken or recorded.
-enum MediaEndings {
+enum MediaFileExtensions {
     static let movies: Set = ["mp4", "mov", "mkv"]
     static let photos: Set = ["jpg", "jpeg", "dng"]
 

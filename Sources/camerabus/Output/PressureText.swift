@@ -1,7 +1,7 @@
 import BusClient
 import JSON
 
-extension Describing {
+extension ValueText {
     /// `serious (cpu, memory)`; nil where nothing presses.
     static func pressure(_ state: JSONValue?) -> String? {
         guard let level = state?["level"]?.string, level != "nominal" else { return nil }

@@ -2,7 +2,7 @@ import JSON
 import LinuxIO
 
 /// What the bus says, in people's words.
-enum Describing {
+enum ValueText {
     /// `YUYV 1280x720`; nothing where there is no format.
     static func format(_ format: JSONValue?) -> String {
         if let format, let sample = format["sampleFormat"]?.string {

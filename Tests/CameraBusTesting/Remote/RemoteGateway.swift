@@ -12,7 +12,7 @@ public final class RemoteGateway {
     public let keysPath: String
     /// Its public key.
     public let serverKey: CurveKey
-    private var keys = GuestList()
+    private var keys = RemoteUserList()
 
     /// Starts it, and returns when it listens.
     ///
@@ -49,7 +49,7 @@ public final class RemoteGateway {
 
     /// Lets a key in.
     public func add(_ name: String, _ role: Request.Principal.Role, _ pair: CurveKeyPair) throws {
-        try keys.add(GuestList.Entry(role: role, key: pair.publicKey.text, name: name))
+        try keys.add(RemoteUserList.Entry(role: role, key: pair.publicKey.text, name: name))
         try write()
     }
 

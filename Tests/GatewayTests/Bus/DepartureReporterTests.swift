@@ -10,22 +10,22 @@ import ZeroMQ
 @testable import Gateway
 
 /// What the bus is told of who has gone, also where it wasn't there.
-@Suite struct HeraldTests {
+@Suite struct DepartureReporterTests {
     @Test func `what waits for a bus is the most of it, and what is still so`() throws {
         let scratch = try TemporaryDirectory()
         let (context, loop) = (try Context(), try Loop())
         let directory = try RuntimeDirectory(scratch.path)
-        let herald = try Herald(
-            BusPlace(context, loop, directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let departures = try DepartureReporter(
+            BusEndpoints(context, loop, directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var here: Set<String> = []
-        herald.whoIsHere { here.contains($0) }
+        departures.whoIsHere { here.contains($0) }
         func principal(_ name: String) -> Request.Principal { Request.Principal(name: name, role: .control) }
-        herald.revoked("revoked")
-        herald.left(principal("revoked"))
-        herald.left(principal("worse"))
-        herald.revoked("worse")
-        herald.left(principal("left"))
-        herald.left(principal("back"))
+        departures.revoked("revoked")
+        departures.left(principal("revoked"))
+        departures.left(principal("worse"))
+        departures.revoked("worse")
+        departures.left(principal("left"))
+        departures.left(principal("back"))
         here = ["back", "revoked"]
 
         let bus = try Socket(context, .router)
@@ -48,7 +48,7 @@ import ZeroMQ
             if told.isEmpty {
                 loop.schedule(afterMilliseconds: 5) { end() }
             } else {
-                herald.revoked("end")
+                departures.revoked("end")
             }
         }
         end()
@@ -64,8 +64,8 @@ import ZeroMQ
         let scratch = try TemporaryDirectory()
         let (context, loop) = (try Context(), try Loop())
         let directory = try RuntimeDirectory(scratch.path)
-        let herald = try Herald(
-            BusPlace(context, loop, directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let departures = try DepartureReporter(
+            BusEndpoints(context, loop, directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var answers: [JSONValue?] = [nil, ["error": ["code": -32000, "message": "no"]], ["result": [:]]]
         var (asked, told) = (0, 0)
         let bus = try Socket(context, .router)
@@ -87,13 +87,13 @@ import ZeroMQ
                 loop.schedule(afterMilliseconds: 50) { UnixSocket.shutDown(connection) }
             }
         }
-        herald.revoked("desk") {
+        departures.revoked("desk") {
             told += 1
             loop.stop()
         }
         loop.schedule(afterMilliseconds: 20_000) { loop.stop() }
         try loop.run()
         #expect(asked == 3 && told == 1 && answers.isEmpty)
-        withExtendedLifetime(herald) {}
+        withExtendedLifetime(departures) {}
     }
 }

@@ -10,42 +10,42 @@ import ZeroMQ
 @testable import Gateway
 
 /// What is made for those who ask.
-@Suite struct MediaDeskTests {
+@Suite struct MediaDistributorTests {
     @Test func `a key has so many topics, over all its connections, and others have theirs`() throws {
         let scratch = try TemporaryDirectory()
-        let place = BusPlace(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
-        let desk = MediaDesk(
+        let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
+        let media = MediaDistributor(
             place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        func open(_ owner: String) -> MediaDesk.Peer {
-            desk.open(
-                MediaDesk.Way(owner: owner, allowsRaw: false, hasRoom: { true }, send: { _, _ in true }))
+        func open(_ owner: String) -> MediaDistributor.Peer {
+            media.open(
+                MediaDistributor.Way(owner: owner, allowsRaw: false, hasRoom: { true }, send: { _, _ in true }))
         }
-        func ask(_ device: Int, _ width: Int, _ peer: MediaDesk.Peer) {
+        func ask(_ device: Int, _ width: Int, _ peer: MediaDistributor.Peer) {
             let topic = Topic.frame("cam\(device)", "jpeg:\(width)00x0").bytes
-            desk.take(MediaAsk(.next, topic: topic), of: peer)
+            media.take(MediaAsk(.next, topic: topic), of: peer)
         }
         let peers = [open("desk"), open("desk")]
         for device in 0..<20 { for width in 1...4 { ask(device, width, peers[(device + width) % 2]) } }
-        #expect(desk.topicCount == 64)
+        #expect(media.topicCount == 64)
         // What it has on one it may have on the other, too.
         ask(0, 1, peers[0])
         ask(0, 1, peers[1])
-        #expect(desk.topicCount == 64)
+        #expect(media.topicCount == 64)
         let other = open("other")
         ask(19, 4, other)
-        #expect(desk.topicCount == 65)
-        for peer in peers { desk.close(peer) }
-        #expect(desk.topicCount == 1)
+        #expect(media.topicCount == 65)
+        for peer in peers { media.close(peer) }
+        #expect(media.topicCount == 1)
     }
 
     @Test func `who can't have a topic is told so once a second, and has it when it can`() throws {
         let scratch = try TemporaryDirectory()
-        let place = BusPlace(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
-        let desk = MediaDesk(
+        let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
+        let media = MediaDistributor(
             place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var refused: [String] = []
-        let peer = desk.open(
-            MediaDesk.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { topic, frames in
+        let peer = media.open(
+            MediaDistributor.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { topic, frames in
                 let header = frames.first.flatMap { try? JSONValue(parsing: $0.bytes) }
                 #expect(header?["error"]?["reason"] == "limitExceeded")
                 refused.append(String(decoding: topic, as: UTF8.self))
@@ -53,16 +53,16 @@ import ZeroMQ
             })
         func topic(_ width: Int) -> [UInt8] { Topic.frame("cam0", "jpeg:\(width)00x0").bytes }
         func ask(_ width: Int, _ kind: MediaAsk.Kind = .next) {
-            desk.take(MediaAsk(kind, topic: topic(width)), of: peer)
+            media.take(MediaAsk(kind, topic: topic(width)), of: peer)
         }
         for width in 1...4 { ask(width) }
-        #expect(refused.isEmpty && desk.topicCount == 4)
+        #expect(refused.isEmpty && media.topicCount == 4)
         for _ in 0..<100 { ask(5) }
         let fifth = String(decoding: topic(5), as: UTF8.self)
         #expect(refused == [fifth])
         let now = MonotonicClock.now()
         // What is still asked for is told of, and that may be so much only.
-        for second in 1...20 { desk.reconsider(now: now + Int64(second) * 1_000_000_001) }
+        for second in 1...20 { media.reconsider(now: now + Int64(second) * 1_000_000_001) }
         #expect(refused == Array(repeating: fifth, count: 1 + Viewer.maximumCredit))
         // Who has not asked since is forgotten, and told at once when it asks anew.
         ask(5)
@@ -70,38 +70,38 @@ import ZeroMQ
         ask(5)
         #expect(refused.count == 2 + Viewer.maximumCredit)
         ask(1, .end)
-        #expect(desk.topicCount == 3)
-        desk.reconsider(now: MonotonicClock.now() + 1_000_000_000)
-        #expect(refused.count == 2 + Viewer.maximumCredit && desk.topicCount == 4)
+        #expect(media.topicCount == 3)
+        media.reconsider(now: MonotonicClock.now() + 1_000_000_000)
+        #expect(refused.count == 2 + Viewer.maximumCredit && media.topicCount == 4)
         // Of what it has ended itself nothing comes any more.
         ask(6)
         ask(6)
         ask(6, .end)
-        desk.reconsider(now: MonotonicClock.now() + 5_000_000_000)
-        #expect(refused.count == 3 + Viewer.maximumCredit && desk.topicCount == 4)
+        media.reconsider(now: MonotonicClock.now() + 5_000_000_000)
+        #expect(refused.count == 3 + Viewer.maximumCredit && media.topicCount == 4)
     }
 
     @Test func `one client is refused so many topics at a time`() throws {
         let scratch = try TemporaryDirectory()
-        let place = BusPlace(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
-        let desk = MediaDesk(
+        let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
+        let media = MediaDistributor(
             place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var refusals = 0
-        let peer = desk.open(
-            MediaDesk.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { _, _ in
+        let peer = media.open(
+            MediaDistributor.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { _, _ in
                 refusals += 1
                 return true
             })
-        for number in 0..<1000 { desk.take(MediaAsk(.next, topic: Array("none/\(number)/".utf8)), of: peer) }
-        #expect(refusals == MediaDesk.maximumDenials && desk.topicCount == 0)
+        for number in 0..<1000 { media.take(MediaAsk(.next, topic: Array("none/\(number)/".utf8)), of: peer) }
+        #expect(refusals == MediaDistributor.maximumRefusals && media.topicCount == 0)
     }
 
     @Test func `who asks for what isn't there is refused when that is sure, and who had it waits for it`() throws {
         let scratch = try TemporaryDirectory()
         let (context, loop) = (try Context(), try Loop())
-        let place = BusPlace(context, loop, try RuntimeDirectory(scratch.path))
+        let place = BusEndpoints(context, loop, try RuntimeDirectory(scratch.path))
         let events = try BusEvents(place)
-        let desk = MediaDesk(place, events, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let media = MediaDistributor(place, events, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let bus = try Socket(context, .extendedPublish)
         try bus.bind(RuntimeDirectory.endpoint(place.directory.eventsSocket))
         var sequence = 0
@@ -133,8 +133,8 @@ import ZeroMQ
             try #require(isTold())
         }
         var refused: [String] = []
-        let peer = desk.open(
-            MediaDesk.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { topic, frames in
+        let peer = media.open(
+            MediaDistributor.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { topic, frames in
                 let header = frames.first.flatMap { try? JSONValue(parsing: $0.bytes) }
                 #expect(header?["error"]?["reason"] == "deviceNotFound")
                 refused.append(String(decoding: topic, as: UTF8.self))
@@ -142,7 +142,7 @@ import ZeroMQ
             })
         func ask(_ device: String) -> String {
             let topic = Topic.frame(device, "jpeg")
-            desk.take(MediaAsk(.next, topic: topic.bytes), of: peer)
+            media.take(MediaAsk(.next, topic: topic.bytes), of: peer)
             return topic.text
         }
         func second(_ seconds: Int64) -> Int64 { MonotonicClock.now() + seconds * 1_000_000_000 }
@@ -152,32 +152,32 @@ import ZeroMQ
         try tell("state/device/src0/", of: "a")
         let (device, none) = (ask("src0"), ask("none"))
         // Not before the bus has told all that it has.
-        desk.cameHeartbeat(at: MonotonicClock.now() - 1_000_000_000)
+        media.cameHeartbeat(at: MonotonicClock.now() - 1_000_000_000)
         #expect(refused.isEmpty)
-        desk.cameHeartbeat(at: second(2))
+        media.cameHeartbeat(at: second(2))
         #expect(refused.isEmpty)
-        desk.cameHeartbeat(at: second(3))
-        #expect(refused == [none] && desk.topicCount == 1)
+        media.cameHeartbeat(at: second(3))
+        #expect(refused == [none] && media.topicCount == 1)
         // What was made after the last heartbeat.
         let fresh = ask("src1")
         #expect(refused == [none])
-        desk.cameHeartbeat(at: second(4))
+        media.cameHeartbeat(at: second(4))
         try tell("state/device/src1/", of: "a")
-        desk.cameHeartbeat(at: second(5))
+        media.cameHeartbeat(at: second(5))
         #expect(refused == [none])
         // Another bus, which has them a while after.
         try tell("state/bus/", of: "b")
         let now = MonotonicClock.now()
-        desk.cameHeartbeat(at: now + 4_000_000_000)
-        desk.cameHeartbeat(at: now + 13_000_000_000)
+        media.cameHeartbeat(at: now + 4_000_000_000)
+        media.cameHeartbeat(at: now + 13_000_000_000)
         #expect(refused == [none])
         try tell("state/device/src0/", of: "b")
-        desk.cameHeartbeat(at: second(15))
-        #expect(refused == [none, fresh] && desk.topicCount == 1)
+        media.cameHeartbeat(at: second(15))
+        #expect(refused == [none, fresh] && media.topicCount == 1)
         try tell("state/device/src0/", of: "b", .null)
-        desk.cameHeartbeat(at: second(16))
+        media.cameHeartbeat(at: second(16))
         #expect(refused.count == 2)
-        desk.cameHeartbeat(at: second(27))
-        #expect(refused == [none, fresh, device] && desk.topicCount == 0)
+        media.cameHeartbeat(at: second(27))
+        #expect(refused == [none, fresh, device] && media.topicCount == 0)
     }
 }

@@ -2,18 +2,18 @@ import Testing
 
 @testable import Gateway
 
-@Suite struct ReelTests {
+@Suite struct RecentMessagesTests {
     @Test func `the newest are kept, and what is missing between is told`() throws {
-        var reel = Reel<Int>()
-        #expect(reel.next(after: 0)?.number == nil)
-        for number in 1...5 { reel.put(number * 10, room: 3) }
-        #expect(reel.newest == 5 && reel.next(after: 5)?.number == nil)
-        let first = try #require(reel.next(after: 0))
+        var recent = RecentMessages<Int>()
+        #expect(recent.next(after: 0)?.number == nil)
+        for number in 1...5 { recent.put(number * 10, room: 3) }
+        #expect(recent.newest == 5 && recent.next(after: 5)?.number == nil)
+        let first = try #require(recent.next(after: 0))
         #expect(first.number == 3 && first.item == 30 && first.hasGap)
-        let second = try #require(reel.next(after: 3))
+        let second = try #require(recent.next(after: 3))
         #expect(second.number == 4 && second.item == 40 && !second.hasGap)
-        reel.put(60, room: 1)
-        let last = try #require(reel.next(after: 4))
+        recent.put(60, room: 1)
+        let last = try #require(recent.next(after: 4))
         #expect(last.number == 6 && last.item == 60 && last.hasGap)
     }
 

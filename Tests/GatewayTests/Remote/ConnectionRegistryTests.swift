@@ -9,12 +9,12 @@ import ZeroMQ
 @testable import Gateway
 
 /// Whose the connections from other machines are, over real ones.
-@Suite(.timeLimit(.minutes(5))) struct VisitorsTests {
+@Suite(.timeLimit(.minutes(5))) struct ConnectionRegistryTests {
     /// One port with its door, where all keys are let in.
     private final class Port {
         let loop: Loop
-        let visitors: Visitors
-        let door: RemoteDoor
+        let registry: ConnectionRegistry
+        let authenticator: KeyAuthenticator
         private let context: Context
         private let address: TCPAddress
         private let own: CurveKeyPair
@@ -31,21 +31,21 @@ import ZeroMQ
             own = try CurveKeyPair.make()
             let port = try LocalPort.free()
             address = try #require(TCPAddress("tcp://127.0.0.1:\(port)"))
-            let visitors = Visitors(
+            let registry = ConnectionRegistry(
                 loop, total: 256, perAddress: perAddress, look: look,
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            self.visitors = visitors
+            self.registry = registry
             var admit: (String) -> Bool = { _ in false }
-            door = try RemoteDoor(context, loop) { admit($0) }
+            authenticator = try KeyAuthenticator(context, loop) { admit($0) }
             server = try RemoteSocket(
                 context, .router, address, .command, secretKey: own.secretKey, waiting: 10, maximumMessageBytes: 4096)
             admit = { [weak self] key in
-                guard visitors.admits(key) else { return false }
+                guard registry.admits(key) else { return false }
                 self?.admitted += 1
                 return true
             }
-            visitors.add(server)
-            visitors.whenClosed { [weak self] _ in self?.ended += 1 }
+            registry.add(server)
+            registry.whenClosed { [weak self] _ in self?.ended += 1 }
             loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
         }
 
@@ -56,8 +56,8 @@ import ZeroMQ
             while let message = try? server.socket.receive() {
                 guard let last = message.last, let connection = last.connection, let key = last.property("User-Id")
                 else { continue }
-                visitors.update()
-                if visitors.seen(connection, key: key, on: server) { heard.append(key) }
+                registry.update()
+                if registry.seen(connection, key: key, on: server) { heard.append(key) }
             }
         }
 
@@ -78,11 +78,11 @@ import ZeroMQ
         #expect(try port.loop.run { port.heard == [talker.publicKey.text] })
         let silent = try port.client(other)
         #expect(try port.loop.run { port.ended > 0 })
-        #expect(port.visitors.isHere(talker.publicKey.text) && !port.visitors.isHere(other.publicKey.text))
+        #expect(port.registry.isHere(talker.publicKey.text) && !port.registry.isHere(other.publicKey.text))
         let isHeard = try port.loop.run {
             // What is said just then may be lost with the connection.
             _ = try? silent.send([1])
-            return port.visitors.isHere(other.publicKey.text)
+            return port.registry.isHere(other.publicKey.text)
         }
         #expect(isHeard)
         withExtendedLifetime((talking, silent)) {}
@@ -94,10 +94,10 @@ import ZeroMQ
         let talking = [try port.client(revoked), try port.client(other)]
         for socket in talking { try socket.send([1]) }
         let silent = try port.client(revoked)
-        #expect(try port.loop.run { port.heard.count == 2 && port.admitted == 3 && port.visitors.count == 3 })
-        port.visitors.shutDown { $0 == revoked.publicKey.text }
+        #expect(try port.loop.run { port.heard.count == 2 && port.admitted == 3 && port.registry.count == 3 })
+        port.registry.shutDown { $0 == revoked.publicKey.text }
         #expect(try port.loop.run { port.ended == 2 })
-        #expect(port.visitors.isHere(other.publicKey.text) && !port.visitors.isHere(revoked.publicKey.text))
+        #expect(port.registry.isHere(other.publicKey.text) && !port.registry.isHere(revoked.publicKey.text))
         withExtendedLifetime((talking, silent)) {}
     }
 
@@ -111,7 +111,7 @@ import ZeroMQ
         #expect(try port.loop.run { port.heard.count == 1 })
         let late = try port.client(pair, from: "127.0.0.5")
         try late.send([1])
-        #expect(try port.loop.run { port.door.refused > 0 })
+        #expect(try port.loop.run { port.authenticator.refused > 0 })
         #expect(port.heard.count == 1)
         // Others have their own.
         let stranger = try port.client(other, from: "127.0.0.6")
@@ -124,35 +124,35 @@ import ZeroMQ
     }
 
     @Test func `who was let in counts until it is heard, or has said nothing for long`() {
-        var newcomers = Newcomers(patience: 10)
-        for time in [0, 1, 5] as [Int64] { newcomers.came("desk", at: time) }
-        #expect(newcomers.count(of: "desk", at: 5) == 3 && newcomers.count(of: "other", at: 5) == 0)
-        #expect(newcomers.count(of: "desk", at: 10) == 2)
-        newcomers.spoke("desk")
-        newcomers.spoke("other")
-        #expect(newcomers.count(of: "desk", at: 5) == 2)
-        #expect(newcomers.count(of: "desk", at: 15) == 0)
-        newcomers.came("desk", at: 20)
-        #expect(newcomers.count(of: "desk", at: 20) == 1)
-        for _ in 0..<3 { newcomers.spoke("desk") }
-        #expect(newcomers.count(of: "desk", at: 20) == 0)
+        var pending = PendingConnections(patience: 10)
+        for time in [0, 1, 5] as [Int64] { pending.came("desk", at: time) }
+        #expect(pending.count(of: "desk", at: 5) == 3 && pending.count(of: "other", at: 5) == 0)
+        #expect(pending.count(of: "desk", at: 10) == 2)
+        pending.spoke("desk")
+        pending.spoke("other")
+        #expect(pending.count(of: "desk", at: 5) == 2)
+        #expect(pending.count(of: "desk", at: 15) == 0)
+        pending.came("desk", at: 20)
+        #expect(pending.count(of: "desk", at: 20) == 1)
+        for _ in 0..<3 { pending.spoke("desk") }
+        #expect(pending.count(of: "desk", at: 20) == 0)
     }
 
     @Test func `who comes back has the whole time again when it goes once more`() throws {
         let loop = try Loop()
-        let absences = Absences(loop, milliseconds: 200)
+        let grace = DisconnectGrace(loop, milliseconds: 200)
         var over: [(key: String, time: Int64)] = []
-        absences.onOver = { over.append((key: $0, time: MonotonicClock.now())) }
-        absences.began("desk")
-        absences.began("gone")
-        absences.began("back")
-        absences.ended("back")
-        absences.ended("never")
+        grace.onOver = { over.append((key: $0, time: MonotonicClock.now())) }
+        grace.began("desk")
+        grace.began("gone")
+        grace.began("back")
+        grace.ended("back")
+        grace.ended("never")
         var again: Int64 = 0
         loop.schedule(afterMilliseconds: 100) {
-            absences.ended("desk")
+            grace.ended("desk")
             again = MonotonicClock.now()
-            absences.began("desk")
+            grace.began("desk")
         }
         #expect(try loop.run { over.count == 2 })
         #expect(over.map(\.key) == ["gone", "desk"])

@@ -7,7 +7,7 @@ import ZeroMQ
 @testable import Gateway
 
 /// Who is let in, tried on the library that is linked.
-@Suite(.timeLimit(.minutes(5))) struct RemoteDoorTests {
+@Suite(.timeLimit(.minutes(5))) struct KeyAuthenticatorTests {
     private let context: Context
     private let loop: Loop
 
@@ -30,7 +30,7 @@ import ZeroMQ
     @Test func `a key that is added later comes in, and every message says whose it is`() throws {
         let (own, client) = (try CurveKeyPair.make(), try CurveKeyPair.make())
         var allowed: Set<String> = []
-        let door = try RemoteDoor(context, loop) { allowed.contains($0) }
+        let authenticator = try KeyAuthenticator(context, loop) { allowed.contains($0) }
         let (router, requests) = try server(.router, own)
         let (publisher, events) = try server(.extendedPublish, own)
         var seen: [String?] = []
@@ -48,8 +48,8 @@ import ZeroMQ
         try subscriber.connect(events)
         try dealer.send([1])
         var told: [String] = []
-        door.onRefused = { told.append("\($0) \($1 ?? "none")") }
-        #expect(try loop.run { door.refused >= 2 })
+        authenticator.onRefused = { told.append("\($0) \($1 ?? "none")") }
+        #expect(try loop.run { authenticator.refused >= 2 })
         #expect(Set(told) == ["127.0.0.1 \(client.publicKey.text)"])
         #expect(seen.isEmpty)
         allowed = [client.publicKey.text]
@@ -69,7 +69,7 @@ import ZeroMQ
     }
 
     @Test func `who speaks in the clear is not heard`() throws {
-        let door = try RemoteDoor(context, loop) { _ in true }
+        let authenticator = try KeyAuthenticator(context, loop) { _ in true }
         let (router, requests) = try server(.router, try CurveKeyPair.make())
         try router.startMonitor(
             at: "inproc://refusals",
@@ -84,6 +84,6 @@ import ZeroMQ
         try dealer.send([1])
         #expect(try loop.run { refusals > 0 })
         #expect(received == 0)
-        withExtendedLifetime((door, dealer)) {}
+        withExtendedLifetime((authenticator, dealer)) {}
     }
 }

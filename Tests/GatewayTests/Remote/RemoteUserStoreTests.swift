@@ -10,7 +10,7 @@ import ZeroMQ
 @testable import Gateway
 
 /// Whose keys are let in.
-@Suite struct GuestBookTests {
+@Suite struct RemoteUserStoreTests {
     private let scratch: TemporaryDirectory
     private let loop: Loop
     private let path: String
@@ -22,9 +22,9 @@ import ZeroMQ
     }
 
     private func text(_ entries: (String, Request.Principal.Role, CurveKeyPair)...) throws -> [UInt8] {
-        var keys = GuestList()
+        var keys = RemoteUserList()
         for (name, role, pair) in entries {
-            try keys.add(GuestList.Entry(role: role, key: pair.publicKey.text, name: name))
+            try keys.add(RemoteUserList.Entry(role: role, key: pair.publicKey.text, name: name))
         }
         return Array(keys.text.utf8)
     }
@@ -42,28 +42,28 @@ import ZeroMQ
         }
     }
 
-    private func book(_ told: Told = Told()) -> GuestBook {
+    private func store(_ told: Told = Told()) -> RemoteUserStore {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let book = GuestBook(
+        let store = RemoteUserStore(
             loop, of: "key", path: path, keptPath: "\(scratch.path)/kept", afterthought: 1, logger: logger,
-            source: { [path] in KeysFile.read(path, logger: logger) }, tell: { told.words.append(($0, $1)) })
-        book.read()
-        return book
+            source: { [path] in KeysFileReader.read(path, logger: logger) }, tell: { told.words.append(($0, $1)) })
+        store.read()
+        return store
     }
 
     @Test func `a file that others could write lets nobody in, until they can't`() throws {
         try File.replace(path, with: try text(("desk", .view, try CurveKeyPair.make())), mode: 0o644)
-        let book = book()
-        #expect(book.count == 1)
+        let store = store()
+        #expect(store.count == 1)
         for (mode, count) in [(0o664, 0), (0o640, 1), (0o646, 0), (0o600, 1)] {
             // By the change of its mode alone.
             chmod(path, mode_t(mode))
-            #expect(try loop.run { book.count == count }, "\(String(mode, radix: 8))")
+            #expect(try loop.run { store.count == count }, "\(String(mode, radix: 8))")
         }
         try #require(rename(path, "\(path).real") == 0)
         try #require(symlink("\(path).real", path) == 0)
-        book.read()
-        #expect(book.count == 0)
+        store.read()
+        #expect(store.count == 0)
     }
 
     @Test func `a file that can't be read cuts all off, and takes nobody's key out`() throws {
@@ -72,27 +72,27 @@ import ZeroMQ
         try File.replace(path, with: both, mode: 0o600)
         let told = Told()
         var cut: [Set<String>] = []
-        let book = book(told)
-        book.onCut = { cut.append(Set($0.map(\.key))) }
+        let store = store(told)
+        store.onCut = { cut.append(Set($0.map(\.key))) }
         for disturb in [{ _ = unlink(path) }, { try File.replace(path, with: Array("view".utf8), mode: 0o600) }]
             as [() throws -> Void]
         {
             try disturb()
-            book.read()
-            book.read()
-            #expect(book.count == 0 && book[desk.publicKey.text] == nil)
-            #expect(book.owner(of: desk.publicKey.text)?.name == "desk")
+            store.read()
+            store.read()
+            #expect(store.count == 0 && store[desk.publicKey.text] == nil)
+            #expect(store.owner(of: desk.publicKey.text)?.name == "desk")
             #expect(cut == [[desk.publicKey.text, laptop.publicKey.text]] && told.words.isEmpty)
             cut = []
             try File.replace(path, with: both, mode: 0o600)
-            book.read()
-            #expect(book.count == 2 && book[desk.publicKey.text]?.name == "desk" && told.words.isEmpty)
+            store.read()
+            #expect(store.count == 2 && store[desk.publicKey.text]?.name == "desk" && told.words.isEmpty)
         }
         // What was taken out meanwhile is news when it is read, and not before.
         unlink(path)
-        book.read()
+        store.read()
         try File.replace(path, with: try text(("desk", .control, desk)), mode: 0o600)
-        book.read()
+        store.read()
         #expect(told.names == ["laptop"])
     }
 
@@ -104,29 +104,29 @@ import ZeroMQ
             path, with: try text(("desk", .control, desk), ("laptop", .control, laptop), ("phone", .view, phone)),
             mode: 0o600)
         let first = Told()
-        withExtendedLifetime(book(first)) {}
+        withExtendedLifetime(store(first)) {}
         #expect(first.words.isEmpty)
         try File.replace(path, with: try text(("laptop", .view, laptop), ("phone", .view, phone)), mode: 0o600)
         // The bus doesn't answer the first, and not the afterthought of the second.
         let second = Told()
-        withExtendedLifetime(book(second)) {}
+        withExtendedLifetime(store(second)) {}
         #expect(second.names == ["desk", "laptop"])
         let third = Told()
-        let ended = book(third)
+        let ended = store(third)
         #expect(third.names == ["desk", "laptop"])
         third.answer()
         // Who is let in again, though with less, isn't told of again.
         #expect(try loop.run { third.names == ["desk"] })
         withExtendedLifetime(ended) {}
         let fourth = Told()
-        let last = book(fourth)
+        let last = store(fourth)
         #expect(fourth.names == ["desk"])
         fourth.answer()
         #expect(try loop.run { fourth.names == ["desk"] })
         fourth.answer()
         withExtendedLifetime(last) {}
         let fifth = Told()
-        withExtendedLifetime(book(fifth)) {}
+        withExtendedLifetime(store(fifth)) {}
         #expect(fifth.words.isEmpty)
     }
 
@@ -134,23 +134,23 @@ import ZeroMQ
         let loop = loop
         let names = ["desk", "laptop", "phone"]
         let keys = Dictionary(uniqueKeysWithValues: try names.map { ($0, try CurveKeyPair.make().publicKey.text) })
-        func guest(_ name: String, _ role: Request.Principal.Role = .control) -> GuestList.Entry {
-            GuestList.Entry(role: role, key: keys[name] ?? "", name: name)
+        func remoteUser(_ name: String, _ role: Request.Principal.Role = .control) -> RemoteUserList.Entry {
+            RemoteUserList.Entry(role: role, key: keys[name] ?? "", name: name)
         }
-        var reading = GuestBook.Reading(guests: names.map { guest($0) }, isWhole: true)
+        var reading = RemoteUserStore.Reading(remoteUsers: names.map { remoteUser($0) }, isWhole: true)
         let told = Told()
-        let book = GuestBook(
+        let store = RemoteUserStore(
             loop, of: "token", path: path, keptPath: nil,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             source: { reading }, tell: { told.words.append(($0, $1)) })
-        book.read()
+        store.read()
         var cut: Set<String> = []
-        book.onCut = { cut.formUnion($0.map(\.key)) }
-        reading = GuestBook.Reading(guests: [guest("laptop", .view), guest("phone")])
-        book.read()
-        #expect(book.count == 2 && cut == [keys["desk"], keys["laptop"]] && told.names == ["laptop"])
+        store.onCut = { cut.formUnion($0.map(\.key)) }
+        reading = RemoteUserStore.Reading(remoteUsers: [remoteUser("laptop", .view), remoteUser("phone")])
+        store.read()
+        #expect(store.count == 2 && cut == [keys["desk"], keys["laptop"]] && told.names == ["laptop"])
         reading.isWhole = true
-        book.read()
+        store.read()
         #expect(told.names == ["desk", "laptop"])
     }
 }

@@ -5,19 +5,19 @@ import Testing
 @testable import Gateway
 
 /// Who may come in over HTTP, and as whom.
-@Suite struct WebAccessTests {
+@Suite struct WebAuthorizationTests {
     private let token = "0123456789abcdef"
-    private let here = WebAccess.Peer(address: "127.0.0.1", user: 1000)
-    private let there = WebAccess.Peer(address: "192.168.1.9", user: nil)
+    private let here = WebAuthorization.Peer(address: "127.0.0.1", user: 1000)
+    private let there = WebAuthorization.Peer(address: "192.168.1.9", user: nil)
 
     private func access(
         _ listen: String = "127.0.0.1:7380", local: Request.Principal.Role? = .control,
         users: Set<UInt32>? = nil
-    ) throws -> WebAccess {
+    ) throws -> WebAuthorization {
         let hosts = HostCheck(
             listen: try #require(WebAddress(listen)), hosts: ["rig.example.org"], origins: ["https://desk.example.org"])
-        let access = WebAccess(hosts, localRole: local, localUsers: users)
-        access.tokens = WebTokens(parsing: "# who\nview \(token) The laptop\n")
+        let access = WebAuthorization(hosts, localRole: local, localUsers: users)
+        access.tokens = WebTokenTable(parsing: "# who\nview \(token) The laptop\n")
         return access
     }
 
@@ -25,7 +25,7 @@ import Testing
         try WebRequest(parsing: "GET /bus HTTP/1.1\r\n\(lines.map { "\($0)\r\n" }.joined())\r\n".utf8)
     }
 
-    private func isIn(_ access: WebAccess, _ request: WebRequest) -> Bool { (try? access.check(request)) != nil }
+    private func isIn(_ access: WebAuthorization, _ request: WebRequest) -> Bool { (try? access.check(request)) != nil }
 
     @Test(arguments: [
         ("localhost", true), ("LOCALHOST:80", true), ("127.0.0.1:7380", true), ("[::1]:7380", true), ("[::1]", true),
@@ -52,13 +52,13 @@ import Testing
     }
 
     @Test func `what is kept of tokens are no tokens, and another for each`() throws {
-        let guests = WebTokens(parsing: "view \(token) The laptop\ncontrol fedcba9876543210 Ada\n").guests
-        #expect(guests.map(\.name) == ["The laptop", "Ada"] && guests.map(\.role) == [.view, .control])
-        #expect(Set(guests.map(\.key)).count == 2)
-        for guest in guests {
-            var kept = GuestList()
-            try kept.add(guest)
-            #expect(try GuestList(parsing: kept.text).entries == [guest] && !kept.text.contains(token))
+        let remoteUsers = WebTokenTable(parsing: "view \(token) The laptop\ncontrol fedcba9876543210 Ada\n").remoteUsers
+        #expect(remoteUsers.map(\.name) == ["The laptop", "Ada"] && remoteUsers.map(\.role) == [.view, .control])
+        #expect(Set(remoteUsers.map(\.key)).count == 2)
+        for remoteUser in remoteUsers {
+            var kept = RemoteUserList()
+            try kept.add(remoteUser)
+            #expect(try RemoteUserList(parsing: kept.text).entries == [remoteUser] && !kept.text.contains(token))
         }
     }
 
@@ -85,7 +85,7 @@ import Testing
         let asked = try request("Host: localhost")
         #expect(access.visitor(asked, from: here)?.role == .control)
         for user in [1001, nil] as [UInt32?] {
-            #expect(access.visitor(asked, from: WebAccess.Peer(address: "127.0.0.1", user: user)) == nil)
+            #expect(access.visitor(asked, from: WebAuthorization.Peer(address: "127.0.0.1", user: user)) == nil)
         }
         for line in ["Via: 1.1 proxy", "X-Forwarded-Proto: https", "X-Real-IP: 1.2.3.4", "Forwarded: for=1.2.3.4"] {
             #expect(access.visitor(try request("Host: localhost", line), from: here) == nil)
@@ -103,9 +103,9 @@ import Testing
         ("view 0123456789abcdef a\nadmin 0123456789abcdef b", [2, 3]),
     ])
     func `a line that is wrong, or is there twice, lets nobody in, and the others stay`(lines: String, wrong: [Int]) {
-        let tokens = WebTokens(parsing: "control fedcba9876543210 Ada\n\(lines)\n\n# view 1123456789abcdef Eve\n")
+        let tokens = WebTokenTable(parsing: "control fedcba9876543210 Ada\n\(lines)\n\n# view 1123456789abcdef Eve\n")
         #expect(tokens.problems.map(\.line) == wrong)
-        #expect(tokens.visitors == [WebTokens.Visitor(name: "Ada", role: .control)])
+        #expect(tokens.visitors == [WebTokenTable.Visitor(name: "Ada", role: .control)])
         #expect(tokens.visitor(of: "fedcba9876543210")?.name == "Ada" && tokens.visitor(of: "0123456789abcdef") == nil)
     }
 

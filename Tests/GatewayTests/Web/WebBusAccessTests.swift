@@ -9,23 +9,23 @@ import Testing
 @testable import Gateway
 
 /// What the bus is asked for who uses the web side, and what it is told of who has gone.
-@Suite(.timeLimit(.minutes(5))) struct WebDeskTests {
+@Suite(.timeLimit(.minutes(5))) struct WebBusAccessTests {
     private let bus: BusEnd
-    private let herald: Herald
-    private let desk: WebDesk
+    private let departures: DepartureReporter
+    private let busAccess: WebBusAccess
 
     init() throws {
         bus = try BusEnd()
         try bus.open()
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let events = try BusEvents(bus.place)
-        herald = try Herald(bus.place, logger: logger)
+        departures = try DepartureReporter(bus.place, logger: logger)
         var settings = GatewayConfiguration.Web()
         settings.requestsPerSecond = 1
-        desk = try WebDesk(
-            bus.place, MediaDesk(bus.place, events, logger: logger), events, herald, settings, absence: 50,
+        busAccess = try WebBusAccess(
+            bus.place, MediaDistributor(bus.place, events, logger: logger), events, departures, settings, absence: 50,
             logger: logger, others: { [] })
-        let isHere = try bus.loop.run { [bus, desk] in !bus.requests("bus.hello").isEmpty && desk.isBusHere }
+        let isHere = try bus.loop.run { [bus, busAccess] in !bus.requests("bus.hello").isEmpty && busAccess.isBusHere }
         try #require(isHere)
     }
 
@@ -38,7 +38,7 @@ import Testing
     }
 
     private func page(_ name: String, cut: @escaping @Sendable () -> Void = {}) -> WebSession {
-        WebSession(desk, WebAccess.Visitor(name: name, role: .control, address: "192.0.2.1"), cut: cut)
+        WebSession(busAccess, WebAuthorization.Visitor(name: name, role: .control, address: "192.0.2.1"), cut: cut)
     }
 
     private var request: [UInt8] { Request(id: 1, method: "device.list").serialized }
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func `who comes back and goes again has all of the time again`() throws {
-        desk.roleNow = { _ in .control }
+        busAccess.roleNow = { _ in .control }
         for name in ["Ada", "Ada", "Bo"] {
             let page = page(name)
             #expect(page.open())
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func `who has gone leaves with the role of now`() throws {
-        desk.roleNow = { $0 == "web/Ada" ? .view : .nobody }
+        busAccess.roleNow = { $0 == "web/Ada" ? .view : .nobody }
         for name in ["Ada", "Bo"] {
             let page = page(name)
             #expect(page.open())
@@ -75,23 +75,23 @@ import Testing
         let (gone, stays) = (page("Ada"), page("Bo"))
         #expect(gone.open() && stays.open())
         #expect(try bus.loop.run { asked("bus.ping").count == 2 })
-        desk.cut([gone.principal])
+        busAccess.cut([gone.principal])
         #expect(!gone.take(text: request) && stays.take(text: request))
         let told = Told<Bool>()
         gone.take(binary: MediaAsk(.next, topic: Topic.frame("cam0", "jpeg").bytes).bytes) { told.add($0) }
-        #expect(told.values == [false] && desk.media.topicCount == 0)
+        #expect(told.values == [false] && busAccess.media.topicCount == 0)
         #expect(try bus.loop.run { !asked("device.list").isEmpty })
         #expect(asked("device.list") == ["web/Bo control"])
         stays.close()
     }
 
     @Test func `nothing is asked for who has another role now, and what isn't answered is told as that`() throws {
-        desk.roleNow = { $0 == "web/Ada" ? .view : .nobody }
+        busAccess.roleNow = { $0 == "web/Ada" ? .view : .nobody }
         let told = Told<BusError.Reason?>()
-        Task.detached { [desk] in
+        Task.detached { [busAccess] in
             for role in [Request.Principal.Role.control, .view] {
                 let principal = Request.Principal(name: "web/Ada", role: role)
-                let answer = await desk.ask("library.get", ["id": "a"], for: principal, within: 50)
+                let answer = await busAccess.ask("library.get", ["id": "a"], for: principal, within: 50)
                 if case .failure(let error) = answer { told.add(error.reason) } else { told.add(nil) }
             }
         }

@@ -5,13 +5,13 @@ import Testing
 
 /// Pages of other origins that may use the web side, and those that may not.
 @Suite struct WebOriginTests {
-    private let desk = "Origin: https://desk.example.org"
+    private let busAccess = "Origin: https://desk.example.org"
     private let elsewhere = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors"]
 
-    private func access() throws -> WebAccess {
+    private func access() throws -> WebAuthorization {
         let hosts = HostCheck(
             listen: try #require(WebAddress("127.0.0.1:7380")), hosts: [], origins: ["https://desk.example.org"])
-        return WebAccess(hosts, localRole: .control, localUsers: nil)
+        return WebAuthorization(hosts, localRole: .control, localUsers: nil)
     }
 
     private func request(_ lines: [String]) throws -> WebRequest {
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func `a page of a configured origin is let in from another site, by its origin alone`() {
-        #expect(isIn([desk] + elsewhere))
+        #expect(isIn([busAccess] + elsewhere))
         #expect(isIn(["Origin: HTTPS://DESK.example.org"] + elsewhere))
         #expect(!isIn(elsewhere))
         for origin in [
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func `it may read the answers, and no other page may`() throws {
-        let answer = try head([desk] + elsewhere)
+        let answer = try head([busAccess] + elsewhere)
         for line in [
             "Access-Control-Allow-Origin: https://desk.example.org", "Vary: Origin",
             "Cross-Origin-Resource-Policy: cross-origin",
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func `a browser is told that it may show a token`() throws {
-        let answer = try head([desk] + elsewhere, WebResponse.mayAsk)
+        let answer = try head([busAccess] + elsewhere, WebResponse.mayAsk)
         #expect(answer.first == "HTTP/1.1 204 No Content" && !answer.contains { $0.hasPrefix("Content-Length") })
         #expect(answer.contains("Access-Control-Allow-Headers: Authorization, Range"))
     }
@@ -65,13 +65,13 @@ import Testing
         ("::ffff:0:1", "::ffff:0:1"), ("::ffff:127.0.0.1", "127.0.0.1"),
     ])
     func `an address of IPv4 is the same one by either kind of socket`(address: String, expected: String) {
-        #expect(WebAccess.plain(address) == expected)
+        #expect(WebAuthorization.plain(address) == expected)
     }
 
     @Test func `who brings tokens that are none is told to wait after a while, and others aren't`() {
-        let guesses = Guesses()
+        let failedLogins = FailedLoginLimit()
         func mayBeWrong(_ address: String, _ seconds: Int64) -> Bool {
-            guesses.mayBeWrong(address, at: seconds * 1_000_000_000)
+            failedLogins.mayBeWrong(address, at: seconds * 1_000_000_000)
         }
         #expect((0...20).allSatisfy { _ in mayBeWrong("192.0.2.1", 1) } && !mayBeWrong("192.0.2.1", 1))
         #expect(mayBeWrong("192.0.2.2", 1) && mayBeWrong("192.0.2.1", 2))

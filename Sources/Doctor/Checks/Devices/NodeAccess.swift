@@ -1,5 +1,5 @@
 /// Whether who opens the devices may open a node, and what is to be done where not.
-struct NodeDoor {
+struct NodeAccess {
     /// What the ids of findings begin with: `node`.
     let prefix: String
     /// udev's subsystem of such nodes: `video4linux`.

@@ -2,7 +2,7 @@
 struct NodePermissionCheck: Check {
     let id = "node-permission"
 
-    private let door = NodeDoor(
+    private let door = NodeAccess(
         prefix: "node", subsystem: "video4linux", group: "video", installingRule: UdevCheck.installingRule)
 
     func examine(_ facts: Facts) -> Outcome {

@@ -2,7 +2,7 @@
 struct SoundPermissionCheck: Check {
     let id = "sound-permission"
 
-    private let door = NodeDoor(
+    private let door = NodeAccess(
         prefix: "sound", subsystem: "sound", group: "audio",
         installingRule:
             "printf 'SUBSYSTEM==\"sound\", GROUP=\"audio\", MODE=\"0660\"\\n' | sudo tee "

@@ -2,7 +2,7 @@ import JSON
 import LinuxIO
 
 /// What the bus and its workers had done at one moment.
-struct TrafficSample {
+struct BusActivitySample {
     /// Monotonic nanoseconds.
     var time: Int64
     /// As `device.list` answers them.
@@ -20,7 +20,7 @@ struct TrafficSample {
 }
 
 /// What went by from one moment to another.
-struct Traffic {
+struct BusActivity {
     struct Device {
         var device: JSONValue
         /// Frames a second that the camera gave; nil: its worker has told nothing new.
@@ -51,8 +51,8 @@ struct Traffic {
     /// - Parameters:
     ///   - first: from which on losses are counted.
     ///   - before: from which on rates are.
-    init(since first: TrafficSample, from before: TrafficSample, to now: TrafficSample) {
-        func grown(_ name: String, _ start: TrafficSample) -> Int64 {
+    init(since first: BusActivitySample, from before: BusActivitySample, to now: BusActivitySample) {
+        func grown(_ name: String, _ start: BusActivitySample) -> Int64 {
             guard let end = now.count(name) else { return 0 }
             // A process that was started anew counts from 0.
             guard let begin = start.count(name), begin <= end else { return end }
@@ -111,13 +111,13 @@ struct Traffic {
             "LOCKED BY")
         for device in devices {
             table.add(
-                Describing.plain(device.device["id"]), Describing.state(device.device),
-                Describing.format(device.device["activeFormat"]), Self.tenths(device.frameRate), "\(device.lost)",
+                ValueText.plain(device.device["id"]), ValueText.state(device.device),
+                ValueText.format(device.device["activeFormat"]), Self.tenths(device.frameRate), "\(device.lost)",
                 "\(device.damaged)", "\(device.leftOut)",
                 "\(device.readers)" + (device.sharedReaders > 0 ? " (\(device.sharedReaders) shared)" : ""),
                 Self.percent(device.load),
-                Self.mebibytes(device.residentBytes), Describing.holder(device.device["lock"]?["holder"]))
-            if let pressure = Describing.pressure(device.device["systemPressureState"]) {
+                Self.mebibytes(device.residentBytes), ValueText.holder(device.device["lock"]?["holder"]))
+            if let pressure = ValueText.pressure(device.device["systemPressureState"]) {
                 table.note("under pressure: \(pressure)")
             }
             for rendition in device.renditions {
@@ -143,10 +143,10 @@ struct Traffic {
     }
 }
 
-extension Traffic.Device {
+extension BusActivity.Device {
     fileprivate var json: JSONValue {
         [
-            "id": device["id"] ?? .null, "state": .string(Describing.state(device)),
+            "id": device["id"] ?? .null, "state": .string(ValueText.state(device)),
             "systemPressureState": device["systemPressureState"] ?? .null,
             "activeFormat": device["activeFormat"] ?? .null, "frameRate": frameRate.map { .number($0) } ?? .null,
             "lost": .integer(lost),

@@ -5,7 +5,7 @@ import JSON
 import Synchronization
 
 /// Completes words that only the bus knows. A shell's script calls this program for them, as ``prepare(_:)`` understands it.
-enum Completing {
+enum BusCompletion {
     private struct Facts {
         var devices: [String] = []
         /// As `device.controls` and `device.formats` describe them, of the device that the command line names.

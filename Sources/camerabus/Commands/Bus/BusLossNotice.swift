@@ -1,7 +1,7 @@
 import BusClient
 
 /// Who waits for something that only the bus tells is told when the bus goes away meanwhile.
-enum BusAbsence {
+enum BusLossNotice {
     /// Runs the body; when the bus's connection ends meanwhile and the bus does not answer after that either, says so, once.
     ///
     /// - Parameters:

@@ -5,7 +5,7 @@ import JSON
 import LinuxIO
 
 /// Asks the bus, if there is one, what the doctor wants to know of it.
-struct BusInterview {
+struct BusReportReader {
     private let options: GlobalOptions
     private let candidates: [RuntimeDirectory]
     private let problem: String?
@@ -34,7 +34,7 @@ struct BusInterview {
     /// - Returns: what came of it, the runtime directories in question, and of a bus on another machine the way there.
     func hold() async -> (report: BusReport, directories: [String], remote: RemoteFacts?) {
         if let address {
-            let (report, remote) = await RemoteInterview(options, address).hold(ask)
+            let (report, remote) = await RemoteReportReader(options, address).hold(ask)
             return (report, [], remote)
         }
         let (report, directories) = await holdHere()

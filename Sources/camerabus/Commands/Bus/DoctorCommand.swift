@@ -34,7 +34,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func run() async throws {
-        let (bus, directories, remote) = await BusInterview(options).hold()
+        let (bus, directories, remote) = await BusReportReader(options).hold()
         var facts = Machine().facts(
             directories: directories, bus: bus,
             versions: VersionFacts(

@@ -5,7 +5,7 @@ import JSON
 import LinuxIO
 
 /// Goes the way to a bus on another machine, step by step, and asks the bus at its end.
-struct RemoteInterview {
+struct RemoteReportReader {
     private let options: GlobalOptions
     private let address: String
 

@@ -1,7 +1,7 @@
 import JSON
 
 /// Leaves out state that was shown already: the bus publishes it again for everybody when a client subscribes to it.
-struct Freshness {
+struct RepeatedStateFilter {
     private var epoch: String?
     // Topics that are gone are forgotten: ids of locks come and go for as long as one watches.
     private var newest: [String: Int64] = [:]

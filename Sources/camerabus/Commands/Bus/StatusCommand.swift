@@ -27,7 +27,7 @@ struct StatusCommand: BusCommand {
         let greeting = client.greeting
         let started = state?["state/bus/"]?["started"]
         try Output.line(
-            "CameraBus \(greeting.version) in \(client.place.name), up for \(Describing.age(started))")
+            "CameraBus \(greeting.version) in \(client.place.name), up for \(ValueText.age(started))")
         let rights = greeting.authorization.keys.sorted().map { "\($0) \(greeting.authorization[$0] ?? "-")" }
         let remote = greeting.json["remote"]
         let user = remote?["name"]?.string.map { name in

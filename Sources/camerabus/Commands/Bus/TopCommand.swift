@@ -51,21 +51,21 @@ struct TopCommand: BusCommand {
         while left > 0 {
             try await Task.sleep(for: interval.duration)
             let now = try await sample(client)
-            try show(Traffic(since: first, from: before, to: now))
+            try show(BusActivity(since: first, from: before, to: now))
             before = now
             left -= 1
         }
     }
 
-    private func sample(_ client: Client) async throws -> TrafficSample {
+    private func sample(_ client: Client) async throws -> BusActivitySample {
         let counters = try await client.call("bus.metrics", timeout: timeout)["counters"]?.object ?? [:]
         let time = MonotonicClock.now()
         let all = try await client.devices(timeout: timeout)
         let wanted = all.filter { device in devices.isEmpty || device["id"]?.string.map(devices.contains) ?? false }
-        return TrafficSample(time: time, devices: wanted, counters: counters)
+        return BusActivitySample(time: time, devices: wanted, counters: counters)
     }
 
-    private func show(_ traffic: Traffic) throws {
+    private func show(_ traffic: BusActivity) throws {
         if options.json { return try Output.json(traffic.json) }
         let isTerminal = isatty(STDOUT_FILENO) == 1
         // In place of what was shown before: home, and clear what is below.

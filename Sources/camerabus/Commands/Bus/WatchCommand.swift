@@ -30,7 +30,7 @@ struct WatchCommand: BusCommand {
     @Argument(
         help: """
             Topics or beginnings of topics; the final '/' is added (default: state and event, which is all but heartbeat).
-            """, completion: Completing.topics)
+            """, completion: BusCompletion.topics)
     var topics: [String] = []
 
     @Option(
@@ -51,9 +51,9 @@ struct WatchCommand: BusCommand {
     func run(_ client: Client) async throws {
         let wanted = topics.isEmpty ? ["state/", "event/"] : topics.map(Self.complete)
         let messages = try await client.watch(wanted, silence: timeout, timeout: timeout)
-        try await tellOfAbsence(wanted, client)
+        try await noteMissing(wanted, client)
         var left = number ?? .max
-        var freshness = Freshness()
+        var freshness = RepeatedStateFilter()
         do {
             while left > 0 {
                 let message = try await messages.next()
@@ -101,7 +101,7 @@ struct WatchCommand: BusCommand {
     }
 
     /// A device may still come, and a lock is over when it is: neither is an error, but who has mistyped an id would wait for ever.
-    private func tellOfAbsence(_ topics: [String], _ client: Client) async throws {
+    private func noteMissing(_ topics: [String], _ client: Client) async throws {
         var ids: [(kind: String, id: String)] = []
         for case let id? in topics.map(Self.id) where !ids.contains(where: { $0 == id }) { ids.append(id) }
         if ids.isEmpty { return }

@@ -1,14 +1,14 @@
 import JSON
 
 /// What a control of the capture model takes, and what people write for it.
-struct CameraControlWords {
+struct CameraControlValueText {
     private let control: JSONValue
     private let name: String
 
     /// - Parameter control: as `cameraControls` of `device.controls` describes it.
     init(_ control: JSONValue) {
         self.control = control
-        name = Describing.plain(control["name"])
+        name = ValueText.plain(control["name"])
     }
 
     /// Whether that is a name of the capture model, and no driver's: those have no capital letters.
@@ -21,7 +21,7 @@ struct CameraControlWords {
         if typed.object != nil { return typed }
         switch control["type"]?.string {
         case "flag":
-            if let flag = typed.bool ?? typed.string.flatMap(ControlWords.flag) { return .bool(flag) }
+            if let flag = typed.bool ?? typed.string.flatMap(ControlValueText.flag) { return .bool(flag) }
             if let number = typed.integer, number == 0 || number == 1 { return .bool(number == 1) }
             throw wrong(typed)
         case "number":
@@ -48,12 +48,12 @@ struct CameraControlWords {
                 return values.map(\.description).joined(separator: ", ")
             }
             let unit = control["unit"]?.string.map { " \($0)" } ?? ""
-            return "\(Describing.plain(control["minimum"]))–\(Describing.plain(control["maximum"]))\(unit)"
+            return "\(ValueText.plain(control["minimum"]))–\(ValueText.plain(control["maximum"]))\(unit)"
         case "word": return (control["choices"]?.array?.compactMap(\.string) ?? []).joined(separator: ", ")
         case "point": return "x,y from 0 to 1"
         case "gains":
             let most = control["maximum"]
-            return "red,blue up to \(Describing.plain(most?["red"])),\(Describing.plain(most?["blue"]))"
+            return "red,blue up to \(ValueText.plain(most?["red"])),\(ValueText.plain(most?["blue"]))"
         default: return "-"
         }
     }

@@ -1,14 +1,14 @@
 import JSON
 
 /// What a control takes, and what people write for it.
-struct ControlWords {
+struct ControlValueText {
     private let control: JSONValue
     private let name: String
 
     /// - Parameter control: as `device.controls` describes it.
     init(_ control: JSONValue) {
         self.control = control
-        name = Describing.plain(control["name"])
+        name = ValueText.plain(control["name"])
     }
 
     /// The value for the bus of what was typed.
@@ -34,7 +34,7 @@ struct ControlWords {
 
     /// What it takes, in a few words.
     var range: String {
-        let (low, high) = (Describing.plain(control["minimum"]), Describing.plain(control["maximum"]))
+        let (low, high) = (ValueText.plain(control["minimum"]), ValueText.plain(control["maximum"]))
         switch control["type"]?.string {
         case "bool": return "on or off"
         case "int", "int64":
@@ -43,7 +43,7 @@ struct ControlWords {
         case "bitmask": return "a number of the bits in \(high)"
         case "menu", "intmenu":
             let items = (control["menu"]?.array ?? []).map { item in
-                "\(Describing.plain(item["index"])) (\(Describing.plain(item["name"] ?? item["value"])))"
+                "\(ValueText.plain(item["index"])) (\(ValueText.plain(item["name"] ?? item["value"])))"
             }
             return items.joined(separator: ", ")
         case "str": return "text of \(low) to \(high) bytes"
@@ -72,7 +72,7 @@ struct ControlWords {
     private func told(_ value: JSONValue) -> String { value.string.map { "'\($0)'" } ?? value.description }
 
     private func wrong(_ what: String) -> Failure {
-        let now = control["value"].map { $0.isNull ? "" : " Now it is \(Describing.plain($0))." } ?? ""
+        let now = control["value"].map { $0.isNull ? "" : " Now it is \(ValueText.plain($0))." } ?? ""
         return Failure(status: ExitStatus.usage, description: Table.printable("\(what); it takes \(range).\(now)"))
     }
 }

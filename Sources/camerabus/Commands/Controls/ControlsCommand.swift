@@ -38,8 +38,8 @@ struct ControlsCommand: BusCommand {
     static func cameraTable(_ controls: [JSONValue]) -> Table {
         var table = Table("NAME", "TAKES", "VALUE")
         for control in controls {
-            let takes = control["readOnly"] == true ? "(read-only)" : CameraControlWords(control).range
-            table.add(Describing.plain(control["name"]), takes, Describing.assigned(control["value"]))
+            let takes = control["readOnly"] == true ? "(read-only)" : CameraControlValueText(control).range
+            table.add(ValueText.plain(control["name"]), takes, ValueText.assigned(control["value"]))
         }
         return table
     }
@@ -49,12 +49,12 @@ struct ControlsCommand: BusCommand {
         for control in controls {
             let flags = control["flags"]?.array?.compactMap(\.string) ?? []
             table.add(
-                Describing.plain(control["name"]), Describing.plain(control["type"]),
-                Describing.plain(control["minimum"]), Describing.plain(control["maximum"]),
-                Describing.plain(control["step"]), Describing.plain(control["defaultValue"]),
-                Describing.plain(control["value"]), flags.joined(separator: ", "))
+                ValueText.plain(control["name"]), ValueText.plain(control["type"]),
+                ValueText.plain(control["minimum"]), ValueText.plain(control["maximum"]),
+                ValueText.plain(control["step"]), ValueText.plain(control["defaultValue"]),
+                ValueText.plain(control["value"]), flags.joined(separator: ", "))
             for item in control["menu"]?.array ?? [] {
-                table.note("\(Describing.plain(item["index"])): \(Describing.plain(item["name"] ?? item["value"]))")
+                table.note("\(ValueText.plain(item["index"])): \(ValueText.plain(item["name"] ?? item["value"]))")
             }
         }
         return table

@@ -38,6 +38,6 @@ struct ExposeCommand: DeviceCommand {
         if thenLock, answer["willLock"] != true {
             Output.note("\(device) can't lock its exposure; it goes on exposing for that point.")
         }
-        Keeping.note(answer)
+        PersistenceNote.note(answer)
     }
 }

@@ -28,6 +28,6 @@ struct FocusCommand: DeviceCommand {
     func run(_ client: Client) async throws {
         let answer = try await client.focus(device, at: point.point, lock: lock.lock, timeout: timeout)
         if options.json { return try Output.json(answer) }
-        Keeping.note(answer)
+        PersistenceNote.note(answer)
     }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import JSON
 
 /// A format as an argument: a size, `1280x720`, or an id of the format table.
-enum FormatWish: Hashable {
+enum FormatArgument: Hashable {
     case size(width: Int, height: Int)
     case id(String)
 
@@ -37,7 +37,7 @@ enum FormatWish: Hashable {
 }
 
 /// Frames a second as an argument: `30`, `29.97`, or exactly: `30000/1001`.
-struct FrameRateWish: ExpressibleByArgument, Hashable {
+struct FrameRateArgument: ExpressibleByArgument, Hashable {
     /// The `frameRate` of a change.
     var json: JSONValue
 

@@ -31,13 +31,13 @@ struct FormatCommand: BusCommand {
     @Argument(
         help: ArgumentHelp(
             "Width and height in pixels, 1280x720, or the id of a row of 'camerabus formats'.", valueName: "size"),
-        transform: FormatWish.init(reading:))
-    var size: FormatWish?
+        transform: FormatArgument.init(reading:))
+    var size: FormatArgument?
 
     @Option(
         help: ArgumentHelp(
             "The pixel format's four-character code, as 'camerabus formats' shows it: YUYV, NV12, MJPG (default: the best for the size). Without a size that stays as it is.",
-            valueName: "code"), completion: Completing.pixelFormats)
+            valueName: "code"), completion: BusCompletion.pixelFormats)
     var pixel: String?
 
     @Option(
@@ -45,7 +45,7 @@ struct FormatCommand: BusCommand {
         help: ArgumentHelp(
             "Frames a second: 30, 29.97, or exactly 30000/1001 (default: as it is, else what the format has).",
             valueName: "rate"))
-    var fps: FrameRateWish?
+    var fps: FrameRateArgument?
 
     @Option(
         help: ArgumentHelp(
@@ -100,7 +100,7 @@ struct FormatCommand: BusCommand {
         if options.json { return try Output.json(answer) }
         try Output.line((dryRun ? "would be " : "") + Self.line(device, answer["applied"]?[device]))
         Adjustments.note(answer)
-        Keeping.note(answer)
+        PersistenceNote.note(answer)
     }
 
     private var isOfSound: Bool { sample != nil || rate != nil || channels != nil }
@@ -173,7 +173,7 @@ struct FormatCommand: BusCommand {
 
     /// `cam0: YUYV 1280x720 at 30 frames/s`
     static func line(_ device: String, _ value: JSONValue?) -> String {
-        let rate = Describing.rate(ofDuration: value?["frameDuration"])
-        return "\(device): \(Describing.format(value?["activeFormat"]))" + (rate == "-" ? "" : " at \(rate) frames/s")
+        let rate = ValueText.rate(ofDuration: value?["frameDuration"])
+        return "\(device): \(ValueText.format(value?["activeFormat"]))" + (rate == "-" ? "" : " at \(rate) frames/s")
     }
 }

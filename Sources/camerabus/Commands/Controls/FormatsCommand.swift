@@ -39,18 +39,18 @@ struct FormatsCommand: BusCommand {
         for format in formats where isRich {
             let isActive = active.map { !$0.isNull && $0 == format["id"] } ?? false
             table.add(
-                isActive ? "*" : "", Describing.plain(format["id"]), Describing.plain(format["pixelFormat"]),
-                Describing.size(format), Describing.rates(format["frameRates"]),
-                Describing.plain(format["videoMaxZoomFactor"]), Describing.span(format["minISO"], format["maxISO"]),
-                Describing.span(format["minExposureDuration"], format["maxExposureDuration"]),
+                isActive ? "*" : "", ValueText.plain(format["id"]), ValueText.plain(format["pixelFormat"]),
+                ValueText.size(format), ValueText.rates(format["frameRates"]),
+                ValueText.plain(format["videoMaxZoomFactor"]), ValueText.span(format["minISO"], format["maxISO"]),
+                ValueText.span(format["minExposureDuration"], format["maxExposureDuration"]),
                 format["videoFieldOfView"]?.double.map { "\(JSONValue($0))°" } ?? "-",
-                Describing.plain(format["title"]))
+                ValueText.plain(format["title"]))
         }
         for format in formats where !isRich {
             let isActive = active.map { !$0.isNull && $0 == format["id"] } ?? false
             table.add(
-                isActive ? "*" : "", Describing.plain(format["id"]), Describing.plain(format["pixelFormat"]),
-                Describing.size(format), Describing.rates(format["frameRates"]), Describing.plain(format["title"]))
+                isActive ? "*" : "", ValueText.plain(format["id"]), ValueText.plain(format["pixelFormat"]),
+                ValueText.size(format), ValueText.rates(format["frameRates"]), ValueText.plain(format["title"]))
         }
         return table
     }
@@ -59,12 +59,12 @@ struct FormatsCommand: BusCommand {
         var table = Table("", "ID", "SAMPLES", "CHANNELS", "RATES")
         for format in formats {
             let isActive = active.map { !$0.isNull && $0 == format["id"] } ?? false
-            let rates = (format["rates"]?.array ?? []).map { Describing.plain($0) }.joined(separator: ", ")
+            let rates = (format["rates"]?.array ?? []).map { ValueText.plain($0) }.joined(separator: ", ")
             let range = format["rateRange"]
             table.add(
-                isActive ? "*" : "", Describing.plain(format["id"]), Describing.plain(format["sampleFormat"]),
-                Describing.span(format["channels"]?["min"], format["channels"]?["max"]),
-                range?["min"] == nil ? rates : Describing.span(range?["min"], range?["max"]))
+                isActive ? "*" : "", ValueText.plain(format["id"]), ValueText.plain(format["sampleFormat"]),
+                ValueText.span(format["channels"]?["min"], format["channels"]?["max"]),
+                range?["min"] == nil ? rates : ValueText.span(range?["min"], range?["max"]))
         }
         return table
     }

@@ -23,7 +23,7 @@ struct GetCommand: BusCommand {
     @Argument(help: deviceHelp, completion: deviceCompletion)
     var device: String
 
-    @Argument(help: "The controls' names (default: all).", completion: Completing.controlNames)
+    @Argument(help: "The controls' names (default: all).", completion: BusCompletion.controlNames)
     var controls: [String] = []
 
     @Flag(help: "Leave out what can't be set as things are: read-only, inactive, grabbed and disabled controls.")
@@ -42,7 +42,7 @@ struct GetCommand: BusCommand {
         if options.json {
             return try Output.json(.object(Dictionary(values.map { ($0.name, $0.value) }) { first, _ in first }))
         }
-        if controls.count == 1, let only = values.first { return try Output.line(Describing.assigned(only.value)) }
+        if controls.count == 1, let only = values.first { return try Output.line(ValueText.assigned(only.value)) }
         for (name, value) in values { try Output.line("\(name)=\(Self.settable(value))") }
     }
 
@@ -73,7 +73,7 @@ struct GetCommand: BusCommand {
 
     /// The value as ``ControlAssignment`` reads it back.
     static func settable(_ value: JSONValue) -> String {
-        guard let text = value.string else { return Describing.assigned(value) }
+        guard let text = value.string else { return ValueText.assigned(value) }
         return ControlAssignment.value(text) == value ? text : value.description
     }
 }

@@ -1,7 +1,7 @@
 import JSON
 
 /// Whether what was changed outlives the bus.
-enum Keeping {
+enum PersistenceNote {
     static func note(_ answer: JSONValue) { note(isKept: answer["kept"]?.bool ?? true) }
 
     static func note(isKept: Bool) {

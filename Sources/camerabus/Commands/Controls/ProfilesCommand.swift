@@ -39,7 +39,7 @@ extension ProfilesCommand {
         func run(_ client: Client) async throws {
             let profiles = try await client.profiles(timeout: timeout)
             if names {
-                for known in profiles { try Output.line(Describing.plain(known["name"])) }
+                for known in profiles { try Output.line(ValueText.plain(known["name"])) }
                 return
             }
             if options.json { return try Output.json(["profiles": .array(profiles)]) }
@@ -52,10 +52,10 @@ extension ProfilesCommand {
             for profile in profiles {
                 for (index, device) in (profile["devices"]?.array ?? []).enumerated() {
                     table.add(
-                        index == 0 ? Describing.plain(profile["name"]) : "",
-                        device["device"]?.string ?? Describing.plain(device["uniqueID"]),
-                        Describing.format(device["activeFormat"]),
-                        Describing.rate(ofDuration: device["frameDuration"]),
+                        index == 0 ? ValueText.plain(profile["name"]) : "",
+                        device["device"]?.string ?? ValueText.plain(device["uniqueID"]),
+                        ValueText.format(device["activeFormat"]),
+                        ValueText.rate(ofDuration: device["frameDuration"]),
                         String(device["controls"]?.object?.count ?? 0))
                 }
             }
@@ -83,7 +83,7 @@ extension ProfilesCommand {
             let answer = try await client.saveProfile(name, of: devices, timeout: timeout)
             if options.json { return try Output.json(answer) }
             try List.table([answer["profile"] ?? .null]).print()
-            Keeping.note(answer)
+            PersistenceNote.note(answer)
         }
     }
 
@@ -122,7 +122,7 @@ extension ProfilesCommand {
                 try Output.line((dryRun ? "would be " : "") + FormatCommand.line(device, applied))
             }
             Adjustments.note(answer)
-            Keeping.note(answer)
+            PersistenceNote.note(answer)
         }
     }
 
@@ -137,7 +137,7 @@ extension ProfilesCommand {
         func run(_ client: Client) async throws {
             let answer = try await client.deleteProfile(name, timeout: timeout)
             if options.json { return try Output.json(answer) }
-            Keeping.note(answer)
+            PersistenceNote.note(answer)
         }
     }
 }

@@ -25,8 +25,8 @@ struct ResetCommand: DeviceCommand {
         if options.json { return try Output.json(answer) }
         let applied = answer["applied"]?[device]?["controls"]
         for name in answer["reset"]?.array?.compactMap(\.string) ?? [] {
-            try Output.line("\(name)=\(Describing.assigned(applied?[name]))")
+            try Output.line("\(name)=\(ValueText.assigned(applied?[name]))")
         }
-        Keeping.note(answer)
+        PersistenceNote.note(answer)
     }
 }

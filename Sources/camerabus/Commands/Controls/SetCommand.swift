@@ -30,7 +30,7 @@ struct SetCommand: DeviceCommand {
     var device: String
 
     @Argument(
-        help: ArgumentHelp("What to change.", valueName: "control=value"), completion: Completing.controlAssignments,
+        help: ArgumentHelp("What to change.", valueName: "control=value"), completion: BusCompletion.controlAssignments,
         transform: ControlAssignment.init(reading:))
     var assignments: [ControlAssignment]
 
@@ -49,15 +49,15 @@ struct SetCommand: DeviceCommand {
         if options.json { return try Output.json(answer) }
         let applied = answer["applied"]?[device]?["controls"]
         for assignment in assignments where !assignment.value.isNull {
-            try Output.line("\(assignment.name)=\(Describing.assigned(applied?[assignment.name]))")
+            try Output.line("\(assignment.name)=\(ValueText.assigned(applied?[assignment.name]))")
         }
         Adjustments.note(answer)
-        Keeping.note(answer)
+        PersistenceNote.note(answer)
     }
 
     /// With the values that the controls' types want, as far as they have to be looked at for that.
     private func fitted(_ client: Client) async throws -> [ControlAssignment] {
-        guard assignments.contains(where: { $0.dependsOnType || CameraControlWords.isName($0.name) }) else {
+        guard assignments.contains(where: { $0.dependsOnType || CameraControlValueText.isName($0.name) }) else {
             return assignments
         }
         let answer = try await client.call("device.controls", ["device": .string(device)], timeout: timeout)
@@ -65,13 +65,13 @@ struct SetCommand: DeviceCommand {
         return try assignments.map { assignment throws(Failure) in
             if let control = answer["cameraControls"]?.array?.first(where: { $0["name"]?.string == assignment.name }) {
                 return ControlAssignment(
-                    name: assignment.name, value: try CameraControlWords(control).value(assignment.value))
+                    name: assignment.name, value: try CameraControlValueText(control).value(assignment.value))
             }
             guard let control = controls.first(where: { $0["name"]?.string == assignment.name }) else {
                 return assignment
             }
             return ControlAssignment(
-                name: assignment.name, value: try ControlWords(control).value(assignment.value))
+                name: assignment.name, value: try ControlValueText(control).value(assignment.value))
         }
     }
 
@@ -79,7 +79,7 @@ struct SetCommand: DeviceCommand {
     static func pair(_ assignments: [ControlAssignment]) -> String? {
         zip(assignments, assignments.dropFirst()).first { name, value in
             name.value.isNull && value.value.isNull
-                && (Double(value.name) != nil || ControlWords.flag(value.name) != nil)
+                && (Double(value.name) != nil || ControlValueText.flag(value.name) != nil)
         }
         .map { ["\($0.name)=\($1.name)"].shellCommand }
     }

@@ -51,12 +51,12 @@ struct ZoomCommand: DeviceCommand {
         if cancel {
             let answer = try await client.cancelZoomRamp(device, lock: lock.lock, timeout: timeout)
             if options.json { return try Output.json(answer) }
-            return Keeping.note(answer)
+            return PersistenceNote.note(answer)
         }
         let target = value.map(Client.ZoomTarget.value) ?? .factor(factor ?? 1)
         let answer = try await client.zoomRamp(device, to: target, rate: rate, lock: lock.lock, timeout: timeout)
         if options.json { return try Output.json(answer) }
-        try Output.line(Describing.rate((answer["milliseconds"]?.double ?? 0) / 1000))
-        Keeping.note(answer)
+        try Output.line(ValueText.rate((answer["milliseconds"]?.double ?? 0) / 1000))
+        PersistenceNote.note(answer)
     }
 }

@@ -3,7 +3,7 @@ import BusProtocol
 import JSON
 
 /// Names of devices, as they are typed.
-enum Naming {
+enum DeviceArgumentCheck {
     /// Refuses what can't be a device's id with those that there are: the bus does so only for what could be one.
     static func check(_ device: String, _ client: Client, timeout: Duration) async throws {
         guard !DeviceID.isValid(device) else { return }

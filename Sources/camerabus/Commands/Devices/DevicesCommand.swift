@@ -33,7 +33,7 @@ struct DevicesCommand: BusCommand {
             "device.list", media.map { JSONValue.object(["media": .string($0.rawValue)]) } ?? [:], timeout: timeout)
         let devices = answer["devices"]?.array ?? []
         if ids {
-            for device in devices { try Output.line(Describing.plain(device["id"])) }
+            for device in devices { try Output.line(ValueText.plain(device["id"])) }
         } else if options.json {
             try Output.json(answer)
         } else if devices.isEmpty {
@@ -47,15 +47,15 @@ struct DevicesCommand: BusCommand {
         var table = Table("ID", "MEDIA", "NAME", "FORMAT", ">RATE", "STATE", "POSITION", "LOCKED BY")
         for device in devices {
             table.add(
-                Describing.plain(device["id"]), Describing.plain(device["mediaType"]),
-                Describing.plain(device["name"]), Describing.format(device["activeFormat"]),
-                Describing.rate(ofDuration: device["frameDuration"]),
-                Describing.state(device), position(device), Describing.holder(device["lock"]?["holder"]))
+                ValueText.plain(device["id"]), ValueText.plain(device["mediaType"]),
+                ValueText.plain(device["name"]), ValueText.format(device["activeFormat"]),
+                ValueText.rate(ofDuration: device["frameDuration"]),
+                ValueText.state(device), position(device), ValueText.holder(device["lock"]?["holder"]))
         }
         return table
     }
 
     private static func position(_ device: JSONValue) -> String {
-        device["position"] == "unspecified" ? "-" : Describing.plain(device["position"])
+        device["position"] == "unspecified" ? "-" : ValueText.plain(device["position"])
     }
 }

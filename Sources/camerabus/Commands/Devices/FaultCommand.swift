@@ -132,8 +132,8 @@ struct FaultCommand: BusCommand {
         var table = Table("AT", "FAULT", "STATE", "WHY")
         for step in steps {
             table.add(
-                Describing.plain(step["at"]), Describing.plain(step["fault"]), Describing.plain(step["state"]),
-                step["why"].map { Describing.plain($0) } ?? "")
+                ValueText.plain(step["at"]), ValueText.plain(step["fault"]), ValueText.plain(step["state"]),
+                step["why"].map { ValueText.plain($0) } ?? "")
         }
         try table.print()
     }

@@ -37,7 +37,7 @@ struct NameCommand: BusCommand {
     func run(_ client: Client) async throws {
         let answer = try await client.rename(device, to: alias, lock: lock.lock, timeout: timeout)
         if options.json { return try Output.json(answer) }
-        try Output.line(Describing.plain(answer["device"]?["id"]))
-        Keeping.note(answer)
+        try Output.line(ValueText.plain(answer["device"]?["id"]))
+        PersistenceNote.note(answer)
     }
 }

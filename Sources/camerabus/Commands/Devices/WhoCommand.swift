@@ -102,7 +102,7 @@ struct WhoCommand: BusCommand {
     static func table(_ usages: [JSONValue]) -> Table {
         var table = Table("DEVICE", "WHAT", "WHO", "DETAILS")
         for usage in usages {
-            let name = Describing.plain(usage["device"].flatMap { $0.isNull ? nil : $0 } ?? usage["node"])
+            let name = ValueText.plain(usage["device"].flatMap { $0.isNull ? nil : $0 } ?? usage["node"])
             let rows = rows(usage)
             if rows.isEmpty { table.add(name, usage["complete"] == true ? "free" : "free, it seems") }
             for row in rows { table.add(name, row.what, row.who, row.details) }
@@ -114,20 +114,20 @@ struct WhoCommand: BusCommand {
         var rows: [(what: String, who: String, details: String)] = []
         if let lock = usage["lock"], !lock.isNull {
             let note = lock["note"]?.string.map { ": \($0)" } ?? ""
-            rows.append(("locked", Describing.holder(lock["holder"]), "for \(Describing.age(lock["since"]))\(note)"))
+            rows.append(("locked", ValueText.holder(lock["holder"]), "for \(ValueText.age(lock["since"]))\(note)"))
         }
         for waiter in usage["waiters"]?.array ?? [] {
             let note = waiter["note"]?.string ?? "for the lock"
-            rows.append(("waits", Describing.holder(waiter["holder"]), note))
+            rows.append(("waits", ValueText.holder(waiter["holder"]), note))
         }
         for subscriber in usage["subscribers"]?.array ?? [] {
             let renditions = subscriber["renditions"]?.array?.compactMap(\.string) ?? []
             // Whose pictures they are in the end, the gateway alone knows.
             let whose = subscriber["name"] == "camerabus-gateway" ? ", for pages and clients elsewhere" : ""
-            rows.append(("streams", Describing.holder(subscriber) + whose, renditions.joined(separator: ", ")))
+            rows.append(("streams", ValueText.holder(subscriber) + whose, renditions.joined(separator: ", ")))
         }
         for process in usage["foreign"]?.array ?? [] {
-            rows.append(("foreign", Describing.holder(process), "has \(Describing.plain(usage["node"])) open"))
+            rows.append(("foreign", ValueText.holder(process), "has \(ValueText.plain(usage["node"])) open"))
         }
         return rows
     }

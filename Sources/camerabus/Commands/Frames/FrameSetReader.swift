@@ -3,7 +3,7 @@ import BusProtocol
 import JSON
 
 /// Receives a rig's matched sets for `camerabus frames RIG --set`.
-struct SetReading {
+struct FrameSetReader {
     let rig: String
     let rendition: String
     let number: Int?
@@ -27,7 +27,7 @@ struct SetReading {
                 for frame in set.frames {
                     let name = output.name(Int(clamping: set.header.number) + 1, device: frame.header.device)
                     do {
-                        try frame.payload.withUnsafeBytes { try WholeFile.write($0, to: name) }
+                        try frame.payload.withUnsafeBytes { try AtomicFile.write($0, to: name) }
                     } catch {
                         throw Failure(status: ExitStatus.refused, description: "\(error)")
                     }

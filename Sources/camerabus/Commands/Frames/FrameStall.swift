@@ -3,7 +3,7 @@ import BusProtocol
 import LinuxIO
 
 /// A device that has given frames and gives none for a while: what keeps it is told, once for each reason.
-struct Waiting {
+struct FrameStall {
     private let device: String
     private var told: BusError.Reason?
     private var since: Int64?

@@ -101,20 +101,20 @@ struct FramesCommand: BusCommand {
         }
         try await noteWhoIsAsked(client)
         if set {
-            return try await SetReading(
+            return try await FrameSetReader(
                 rig: device, rendition: rendition ?? (client.directory == nil ? "jpeg" : "native"), number: number,
                 output: output, asJSON: options.json,
                 timeout: timeout
             ).run(client)
         }
-        try await Naming.check(device, client, timeout: timeout)
+        try await DeviceArgumentCheck.check(device, client, timeout: timeout)
         let frames = try await subscribe(client)
         var first: Int64?
         var lost: UInt64 = 0
         // Overwritten since the last frame that was delivered.
         var missed: UInt64 = 0
         var count = 0
-        var waiting = Waiting(device)
+        var waiting = FrameStall(device)
         do {
             while count < number ?? .max {
                 var frame: Frame
@@ -189,7 +189,7 @@ struct FramesCommand: BusCommand {
             if output.isStandardOutput { return try withPixels(frame) { try Output.write($0) } }
             let name = output.name(number)
             do {
-                guard try withPixels(frame, { try WholeFile.write($0, to: name) }) else { return false }
+                guard try withPixels(frame, { try AtomicFile.write($0, to: name) }) else { return false }
             } catch {
                 throw Failure(status: ExitStatus.refused, description: "\(error)")
             }

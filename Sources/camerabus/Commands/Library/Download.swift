@@ -5,7 +5,7 @@ import JSON
 import LinuxIO
 
 /// Brings files of the bus's library here: where this user may read them they are copied, else the bus gives them, as it does to other machines.
-struct Bringing {
+struct Download {
     let client: Client
     /// For each part that the bus gives.
     let timeout: Duration
@@ -38,14 +38,14 @@ struct Bringing {
     /// - Throws: ``Failure`` when they won't.
     func check(_ paths: [String], of id: String) async throws {
         guard !paths.allSatisfy(isReadable) else { return }
-        guard isGiven else { throw MoviePlaces.inaccessible }
+        guard isGiven else { throw MovieFileNames.inaccessible }
         do throws(ClientError) {
             _ = try await client.readLibrary(id, length: 0, timeout: timeout)
         } catch {
             switch error.reason {
             // It is there, and is being made.
             case .recordingInProgress: return
-            case .unauthorized: throw MoviePlaces.inaccessible
+            case .unauthorized: throw MovieFileNames.inaccessible
             default: throw error
             }
         }
@@ -57,7 +57,7 @@ struct Bringing {
     ///   - file: the member of the entry that names it.
     ///   - source: where it is, as the bus sees it; nil: the bus is to give it.
     func bring(_ id: String, _ file: String = "path", from source: String?, to path: String) async throws {
-        if let source, isReadable(source) { return try WholeFile.copy(source, to: path, replaces: replaces) }
+        if let source, isReadable(source) { return try AtomicFile.copy(source, to: path, replaces: replaces) }
         guard isGiven else {
             throw Failure(
                 status: ExitStatus.refused,
@@ -66,7 +66,7 @@ struct Bringing {
             )
         }
         defer { if isTerminal { Output.progress("") } }
-        if path == "-" || WholeFile.isSpecial(path) { return try await pour(id, file, into: path) }
+        if path == "-" || AtomicFile.isSpecial(path) { return try await pour(id, file, into: path) }
         let isTerminal = isTerminal
         try await client.fetchFromLibrary(id, file: file, to: path, replaces: replaces, timeout: timeout) {
             if isTerminal { Self.tell($0, $1, path) }
@@ -80,7 +80,7 @@ struct Bringing {
         try await client.readAllFromLibrary(id, file: file, timeout: timeout) { part in
             try part.bytes.withUnsafeBytes { bytes in
                 if let target {
-                    try WholeFile.writeAll(bytes, to: target, path)
+                    try AtomicFile.writeAll(bytes, to: target, path)
                 } else {
                     try Output.write(bytes)
                 }
@@ -90,7 +90,7 @@ struct Bringing {
 
     private static func tell(_ done: Int64, _ size: Int64, _ path: String) {
         let name = path.split(separator: "/").last.map(String.init) ?? path
-        let line = "\(ByteCount.text(done)) of \(ByteCount.text(size))  \(name)"
+        let line = "\(ByteSize.text(done)) of \(ByteSize.text(size))  \(name)"
         Output.progress(String(Table.printable(line).prefix(HelpText.columns - 1)))
     }
 

@@ -96,18 +96,18 @@ extension LibraryCommand {
             }
             let entries = answer["entries"]?.array ?? []
             if ids {
-                for entry in entries { try Output.line(Describing.plain(entry["id"])) }
+                for entry in entries { try Output.line(ValueText.plain(entry["id"])) }
                 return
             }
             if options.json { return try Output.json(answer) }
             for entry in answer["unreadable"]?.array ?? [] {
                 Output.note(
-                    "The entry \(Describing.plain(entry["id"])) can't be read: \(Describing.plain(entry["why"])).")
+                    "The entry \(ValueText.plain(entry["id"])) can't be read: \(ValueText.plain(entry["why"])).")
             }
             guard !entries.isEmpty else {
                 return Output.note(choosesAll ? "There is nothing in the library." : "Nothing in the library matches.")
             }
-            try LibraryWords.table(entries, isRemote: Bringing.isRemote(client)).print()
+            try LibraryText.table(entries, isRemote: Download.isRemote(client)).print()
             if answer["more"]?.bool == true { Output.note("There are more; --limit, --device or --hours chooses.") }
         }
     }
@@ -126,8 +126,8 @@ extension LibraryCommand {
             let entry = try await client.libraryEntry(
                 try await ShortID.entry(id, client, timeout), timeout: timeout)
             if options.json { return try Output.json(entry) }
-            let place = Bringing.isRemote(client) ? client.place.name : nil
-            for line in LibraryWords.lines(entry, on: place) { try Output.line(Table.printable(line)) }
+            let place = Download.isRemote(client) ? client.place.name : nil
+            for line in LibraryText.lines(entry, on: place) { try Output.line(Table.printable(line)) }
         }
     }
 
@@ -151,7 +151,7 @@ extension LibraryCommand {
                     try Output.json(answer)
                 } else {
                     for path in answer["deleted"]?.array ?? [] {
-                        try Output.line("deleted \(Table.printable(Describing.plain(path)))")
+                        try Output.line("deleted \(Table.printable(ValueText.plain(path)))")
                     }
                 }
             }

@@ -45,28 +45,28 @@ extension LibraryCommand {
             }
         }
 
-        private func isFolder(_ path: String) -> Bool { path.hasSuffix("/") || MoviePlaces.isFolder(path) }
+        private func isFolder(_ path: String) -> Bool { path.hasSuffix("/") || MovieFileNames.isFolder(path) }
 
         func run(_ client: Client) async throws {
-            let bringing = Bringing(client, timeout: timeout, replaces: force)
+            let download = Download(client, timeout: timeout, replaces: force)
             for id in id {
                 let entry = try await client.libraryEntry(
                     try await ShortID.entry(id, client, timeout), timeout: timeout)
-                try await fetch(entry, bringing)
+                try await fetch(entry, download)
             }
         }
 
-        private func fetch(_ entry: JSONValue, _ bringing: Bringing) async throws {
+        private func fetch(_ entry: JSONValue, _ download: Download) async throws {
             guard let id = entry["id"]?.string, let main = Self.name(entry["path"]) else {
                 throw ClientError.unreadable("The bus answered with an entry that names no file.")
             }
-            if output == "-" { return try await bringing.bring(id, from: nil, to: "-") }
+            if output == "-" { return try await download.bring(id, from: nil, to: "-") }
             let target = output.map { isFolder($0) ? ($0.hasSuffix("/") ? $0 + main : "\($0)/\(main)") : $0 } ?? main
             var files = [(member: "path", path: target)]
-            if entry["movie"]?.string != nil { files.append(("movie", PhotoPlaces.movie(beside: target))) }
-            if all, entry["sideCar"]?.string != nil { files.append(("sideCar", MoviePlaces.sideCar(of: target))) }
-            if all, entry["cover"]?.string != nil { files.append(("cover", TakeFinishing.cover(of: target))) }
-            let there = files.map(\.path).first { MoviePlaces.exists($0) && !WholeFile.isSpecial($0) }
+            if entry["movie"]?.string != nil { files.append(("movie", PhotoFileNames.movie(beside: target))) }
+            if all, entry["sideCar"]?.string != nil { files.append(("sideCar", MovieFileNames.sideCar(of: target))) }
+            if all, entry["cover"]?.string != nil { files.append(("cover", TakeJoin.cover(of: target))) }
+            let there = files.map(\.path).first { MovieFileNames.exists($0) && !AtomicFile.isSpecial($0) }
             if !force, let path = there {
                 throw Failure(
                     status: ExitStatus.refused,
@@ -75,13 +75,13 @@ extension LibraryCommand {
             for file in files {
                 // A side-car may not have come to be.
                 do {
-                    try await bringing.bring(id, file.member, from: nil, to: file.path)
+                    try await download.bring(id, file.member, from: nil, to: file.path)
                 } catch ClientError.refused(let refusal)
                     where refusal.reason == .entryNotFound && file.member == "sideCar"
                 {
                     Output.note(Table.printable(refusal.message))
                     continue
-                } catch let error as ClientError where Self.isCut(error) && !WholeFile.isSpecial(file.path) {
+                } catch let error as ClientError where Self.isCut(error) && !AtomicFile.isSpecial(file.path) {
                     Output.note("What came until then stays, and the same command goes on from there.")
                     throw error
                 }

@@ -2,14 +2,14 @@ import Glibc
 import JSON
 
 /// What is said of the capture library, in people's words.
-enum LibraryWords {
+enum LibraryText {
     /// - Parameter isRemote: the files are on another machine: their names alone are told.
     static func table(_ entries: [JSONValue], isRemote: Bool = false) -> Table {
         var table = Table("ID", "BEGAN", ">LENGTH", ">PICTURE", ">SIZE", "STATE", "OF", "FILE")
         for entry in entries {
             table.add(
-                Describing.plain(entry["id"]), date(entry["started"]), length(entry), pixels(entry),
-                sizes(entry), Describing.plain(entry["state"]), devices(entry), files(entry, isRemote))
+                ValueText.plain(entry["id"]), date(entry["started"]), length(entry), pixels(entry),
+                sizes(entry), ValueText.plain(entry["state"]), devices(entry), files(entry, isRemote))
             if let problem = entry["problem"]?.string { table.note(problem) }
         }
         return table
@@ -20,11 +20,11 @@ enum LibraryWords {
     /// - Parameter place: the other machine that the files are on; nil: they are on this one.
     static func lines(_ entry: JSONValue, on place: String? = nil) -> [String] {
         var rows: [(String, String)] = [
-            ("id", Describing.plain(entry["id"])), ("kind", Describing.plain(entry["kind"])),
-            ("state", Describing.plain(entry["state"])),
+            ("id", ValueText.plain(entry["id"])), ("kind", ValueText.plain(entry["kind"])),
+            ("state", ValueText.plain(entry["state"])),
         ]
         func add(_ title: String, _ value: JSONValue?) {
-            if let value, !value.isNull { rows.append((title, Describing.plain(value))) }
+            if let value, !value.isNull { rows.append((title, ValueText.plain(value))) }
         }
         add("ended", entry["reason"])
         add("problem", entry["problem"])
@@ -41,24 +41,24 @@ enum LibraryWords {
             rows.append(
                 (
                     "picture",
-                    "\(Describing.plain(video["codec"])) \(Describing.plain(video["width"]))x\(Describing.plain(video["height"]))"
+                    "\(ValueText.plain(video["codec"])) \(ValueText.plain(video["width"]))x\(ValueText.plain(video["height"]))"
                 ))
         }
         if let photo {
-            rows.append(("picture", "\(Describing.plain(entry["fileType"])) \(pixels(entry))"))
+            rows.append(("picture", "\(ValueText.plain(entry["fileType"])) \(pixels(entry))"))
             add("request", photo["uniqueID"])
             if let index = photo["index"]?.integer, index > 0 { rows.append(("number", "\(index + 1)")) }
             if let movie = photo["livePhotoMovie"] { rows.append(("live", live(movie))) }
         }
         if let audio = entry["audio"], !audio.isNull {
-            rows.append(("sound", "\(Describing.plain(audio["codec"])) \(Describing.plain(audio["rate"])) Hz"))
+            rows.append(("sound", "\(ValueText.plain(audio["codec"])) \(ValueText.plain(audio["rate"])) Hz"))
         }
         add("frames", entry["frames"])
         add("dropped", entry["dropped"])
         add("rig", entry["rig"])
         add("take", entry["take"])
         add("part", entry["part"])
-        rows.append(("by", Describing.holder(entry["owner"])))
+        rows.append(("by", ValueText.holder(entry["owner"])))
         let width = rows.map(\.0.count).max() ?? 0
         return rows.map { title, value in
             title + String(repeating: " ", count: width - title.count + 2) + value
@@ -79,9 +79,9 @@ enum LibraryWords {
     private static func length(_ entry: JSONValue) -> String {
         if let photo = entry["photo"] {
             let seconds = photo["livePhotoMovie"]?["duration"]?.double
-            return seconds.map { MovieWords.time(.milliseconds(($0 * 1000).rounded())) } ?? "-"
+            return seconds.map { MovieText.time(.milliseconds(($0 * 1000).rounded())) } ?? "-"
         }
-        return entry["duration"]?.double.map { MovieWords.time(.milliseconds($0)) } ?? "-"
+        return entry["duration"]?.double.map { MovieText.time(.milliseconds($0)) } ?? "-"
     }
 
     private static func pixels(_ entry: JSONValue) -> String {
@@ -91,31 +91,31 @@ enum LibraryWords {
         return "\(width)x\(height)"
     }
 
-    private static func bytes(_ count: JSONValue?) -> String { count?.integer.map(ByteCount.text) ?? "-" }
+    private static func bytes(_ count: JSONValue?) -> String { count?.integer.map(ByteSize.text) ?? "-" }
 
     /// `48 kB`, of a live photo `48 kB + 167 kB`.
     private static func sizes(_ entry: JSONValue) -> String {
-        let movie = entry["photo"]?["livePhotoMovie"]?["bytes"]?.integer.map { " + \(ByteCount.text($0))" } ?? ""
+        let movie = entry["photo"]?["livePhotoMovie"]?["bytes"]?.integer.map { " + \(ByteSize.text($0))" } ?? ""
         return bytes(entry["size"]) + movie
     }
 
     /// `/l/2026-11-22/a.jpg`, of a live photo `/l/2026-11-22/a.jpg + a.mov`.
     private static func files(_ entry: JSONValue, _ isRemote: Bool) -> String {
         let movie = entry["movie"]?.string?.split(separator: "/").last.map { " + \($0)" } ?? ""
-        let path = Describing.plain(entry["path"])
+        let path = ValueText.plain(entry["path"])
         return (isRemote ? path.split(separator: "/").last.map(String.init) ?? path : path) + movie
     }
 
     /// `2.9 s, 640x480, 1.2 MB, 3 dropped, the photo at 1.5 s`
     private static func live(_ movie: JSONValue) -> String {
-        let size = "\(Describing.plain(movie["width"]))x\(Describing.plain(movie["height"]))"
+        let size = "\(ValueText.plain(movie["width"]))x\(ValueText.plain(movie["height"]))"
         let dropped = movie["dropped"]?.integer.flatMap { $0 > 0 ? ", \($0) dropped" : nil } ?? ""
         return "\(seconds(movie["duration"])), \(size), \(bytes(movie["bytes"]))\(dropped), the photo at "
             + seconds(movie["photoDisplayTime"])
     }
 
     private static func seconds(_ value: JSONValue?) -> String {
-        value?.double.map { "\(Describing.rate($0)) s" } ?? "-"
+        value?.double.map { "\(ValueText.rate($0)) s" } ?? "-"
     }
 
     private static func devices(_ entry: JSONValue) -> String {

@@ -69,17 +69,17 @@ struct LockCommand: BusCommand {
 
     func run(_ client: Client) async throws {
         let lock = try await take(client)
-        let keeper = LockKeeper(client, lock, patience: timeout)
+        let monitor = LockLossMonitor(client, lock, patience: timeout)
         if command.isEmpty {
             // It needs nobody who holds it.
             if lease != nil { return try tell(lock) }
-            let outcome = await Outcome { try await hold(lock, keeper) }
+            let outcome = await Outcome { try await hold(lock, monitor) }
             _ = await release(lock, client)
             return try outcome.get()
         }
-        let watch = Task { try await keeper.loss() }
+        let watch = Task { try await monitor.loss() }
         defer { watch.cancel() }
-        let (commandHasEnded, lossIsTold) = (OneWaySwitch(), OneWaySwitch())
+        let (commandHasEnded, lossIsTold) = (OneTimeEvent(), OneTimeEvent())
         // A loss that is seen while the command runs is told at once; after that the answer to the release says whether there was one.
         let telling = Task {
             guard let loss = try? await watch.value, !loss.isWanted, !commandHasEnded.isSet else { return false }
@@ -110,7 +110,7 @@ struct LockCommand: BusCommand {
             }
         case let error?:
             let isGone = [ExitStatus.noBus, ExitStatus.timedOut].contains(ExitStatus.of(error))
-            var why = Wording(command: "lock").text(error)
+            var why = ErrorText(command: "lock").text(error)
             if case .unreachable = error {} else if isGone { why = "No bus answers any more." }
             let doubt =
                 lossIsTold.isSet
@@ -142,9 +142,11 @@ struct LockCommand: BusCommand {
             // What was meant as a command is no device.
             guard error.reason == .deviceNotFound, command.isEmpty, !options.json,
                 case .refused(let refusal) = error, let stranger = refusal.data["device"]?.string,
-                let advice = devices.firstIndex(of: stranger).flatMap({ Typing.dashes(devices, commandAt: $0) })
+                let advice = devices.firstIndex(of: stranger).flatMap({
+                    ArgumentCorrection.dashes(devices, commandAt: $0)
+                })
             else { throw error }
-            let text = "\(Wording(command: "lock").text(error))\n\(advice)"
+            let text = "\(ErrorText(command: "lock").text(error))\n\(advice)"
             throw Failure(status: ExitStatus.of(error), description: text)
         }
     }
@@ -154,7 +156,7 @@ struct LockCommand: BusCommand {
         // A cancelled task must give its lock back too: another task does it.
         await Task { () -> ClientError? in
             do throws(ClientError) {
-                Keeping.note(isKept: try await client.unlock(lock, timeout: timeout))
+                PersistenceNote.note(isKept: try await client.unlock(lock, timeout: timeout))
                 return nil
             } catch {
                 return error
@@ -181,7 +183,7 @@ struct LockCommand: BusCommand {
         }
     }
 
-    private func hold(_ lock: DeviceLock, _ keeper: LockKeeper) async throws {
+    private func hold(_ lock: DeviceLock, _ monitor: LockLossMonitor) async throws {
         let (signals, continuation) = AsyncStream.makeStream(of: Int32.self)
         let stop: Signals.Handler = { signal, _ in continuation.yield(signal) }
         try await Signals.handled(by: stop) {
@@ -189,7 +191,7 @@ struct LockCommand: BusCommand {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { for await _ in signals { break } }
                 group.addTask {
-                    let loss = try await keeper.loss()
+                    let loss = try await monitor.loss()
                     throw Failure(status: ExitStatus.refused, description: "lockLost: \(loss.description)")
                 }
                 defer { group.cancelAll() }
@@ -208,7 +210,7 @@ struct LockCommand: BusCommand {
         let devices = lock.devices.joined(separator: ", ")
         guard let lease else { return Output.note("Locked: \(devices). Ctrl-C unlocks.") }
         let renewing = "camerabus call device.renew '{\"lock\": \"\(lock.token)\"}'"
-        Output.note("Locked for \(Describing.rate(lease.value)) s: \(devices). Anew: \(renewing)")
+        Output.note("Locked for \(ValueText.rate(lease.value)) s: \(devices). Anew: \(renewing)")
     }
 
     private func runCommand(_ lock: DeviceLock, _ client: Client) async throws -> Int32 {

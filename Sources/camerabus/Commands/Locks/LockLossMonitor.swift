@@ -3,7 +3,7 @@ import BusProtocol
 import JSON
 
 /// Sees to a lock that is held for long.
-struct LockKeeper: Sendable {
+struct LockLossMonitor: Sendable {
     /// How the lock ended before its time.
     struct Loss: Error, Hashable, Sendable {
         /// One sentence.
@@ -85,7 +85,7 @@ struct LockKeeper: Sendable {
                 guard let value = observer[topic] else { continue }
                 guard value["lock"]?["fence"]?.integer == lock.fence else {
                     let holder = value["lock"]?["holder"]
-                    let now = holder.map { " Now \(Describing.holder($0)) has \(device)." } ?? ""
+                    let now = holder.map { " Now \(ValueText.holder($0)) has \(device)." } ?? ""
                     return Loss(description: "The lock was taken away, or the bus was started again without it.\(now)")
                 }
                 id = value["lock"]?["id"]?.string ?? id
@@ -101,7 +101,7 @@ struct LockKeeper: Sendable {
         let why =
             switch event["cause"]?.string {
             case "unlocked": "somebody who has its token has unlocked \(devices)"
-            case "takenOver": "\(Describing.holder(event["by"])) has taken \(devices) over"
+            case "takenOver": "\(ValueText.holder(event["by"])) has taken \(devices) over"
             case "leaseExpired": "its lease has run out"
             case "deviceGone": "one of its devices is gone: \(devices)"
             case "shuttingDown": "the bus was shut down"
@@ -118,8 +118,8 @@ struct LockKeeper: Sendable {
         case .notRenewed(let lease, let error)?:
             Loss(
                 description:
-                    "The lock has ended: its lease of \(Describing.rate(Self.seconds(lease))) s has run out, as it could not be renewed. "
-                    + Wording(command: "lock").text(error))
+                    "The lock has ended: its lease of \(ValueText.rate(Self.seconds(lease))) s has run out, as it could not be renewed. "
+                    + ErrorText(command: "lock").text(error))
         }
     }
 

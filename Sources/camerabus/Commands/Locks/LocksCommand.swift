@@ -34,8 +34,8 @@ struct LocksCommand: BusCommand {
         for wait in waiting {
             table.add(
                 wait["devices"]?.array?.compactMap(\.string).joined(separator: ", ") ?? "-",
-                Describing.holder(wait["holder"]), Describing.left(until: wait["until"]),
-                Describing.plain(wait["note"]))
+                ValueText.holder(wait["holder"]), ValueText.left(until: wait["until"]),
+                ValueText.plain(wait["note"]))
         }
         return table
     }
@@ -51,8 +51,8 @@ struct LocksCommand: BusCommand {
         for lock in locks {
             table.add(
                 lock["devices"]?.array?.compactMap(\.string).joined(separator: ", ") ?? "-",
-                Describing.holder(lock["holder"]), Describing.plain(lock["fence"]), Describing.age(lock["since"]),
-                lock["lease"]?.double.map { "\(Describing.rate($0 / 1000)) s" } ?? "-", Describing.plain(lock["note"]))
+                ValueText.holder(lock["holder"]), ValueText.plain(lock["fence"]), ValueText.age(lock["since"]),
+                lock["lease"]?.double.map { "\(ValueText.rate($0 / 1000)) s" } ?? "-", ValueText.plain(lock["note"]))
         }
         return table
     }

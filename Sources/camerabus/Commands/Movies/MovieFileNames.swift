@@ -3,7 +3,7 @@ import Glibc
 import LinuxIO
 
 /// Where movies go, by what `-o` says: a file, a pattern with `%s` for the camera's id, or a folder.
-struct MoviePlaces {
+struct MovieFileNames {
     /// What a movie, or a rig's, is called.
     enum Naming: Equatable {
         /// Each camera has this with its id for `%s`.

@@ -7,16 +7,16 @@ import LinuxIO
 import Synchronization
 
 /// The movies of one `camerabus record`, from their start to their end.
-struct Recording {
+struct MovieRecording {
     private let command: RecordCommand
     private let client: Client
     /// What the wish of each movie, or of the rig's, begins with.
     private let subject: Subject
-    private let places: MoviePlaces?
+    private let places: MovieFileNames?
     private(set) var movies: [ClientMovie] = []
     /// Where a movie is copied to, by its id.
     private var copies: [String: String] = [:]
-    private var aside = SetAside()
+    private var aside = BackupFiles()
 
     private enum Subject {
         case devices([String])
@@ -35,13 +35,13 @@ struct Recording {
     init(_ command: RecordCommand, _ client: Client) async throws {
         self.command = command
         self.client = client
-        let rigs = try await Naming.rigs(client, timeout: command.timeout)
+        let rigs = try await DeviceArgumentCheck.rigs(client, timeout: command.timeout)
         let rig = command.devices.count == 1 ? rigs.first { $0.name == command.devices[0] } : nil
         if let rig {
             subject = .rig(rig.name, devices: rig.devices)
         } else {
             let ids = try await client.devices(timeout: command.timeout).compactMap { $0["id"]?.string }
-            if let refusal = Naming.refusal(ofRecording: command.devices, ids, rigs) {
+            if let refusal = DeviceArgumentCheck.refusal(ofRecording: command.devices, ids, rigs) {
                 throw ClientError.refused(refusal)
             }
             subject = .devices(command.devices)
@@ -49,9 +49,9 @@ struct Recording {
         let (count, type) = (subject.devices.count, command.making.fileType)
         let name = rig == nil ? nil : command.devices[0]
         places = try command.output.map {
-            try MoviePlaces($0, rig: name, fileType: type, count: count, time: MoviePlaces.time)
+            try MovieFileNames($0, rig: name, fileType: type, count: count, time: MovieFileNames.time)
         }
-        if !command.force, let path = try targets().first(where: MoviePlaces.exists) {
+        if !command.force, let path = try targets().first(where: MovieFileNames.exists) {
             throw Failure(status: ExitStatus.refused, description: "\(path) is there already; --force replaces it.")
         }
     }
@@ -59,7 +59,7 @@ struct Recording {
     /// The files of all cameras, absolute; none without `-o`.
     private func targets() throws -> [String] {
         guard let places else { return [] }
-        return try subject.devices.map { try MoviePlaces.resolved(places.path(of: $0)) }
+        return try subject.devices.map { try MovieFileNames.resolved(places.path(of: $0)) }
     }
 
     // MARK: Its start
@@ -69,7 +69,7 @@ struct Recording {
         do {
             do {
                 if command.force {
-                    for path in try targets() { try aside.move(path, with: [MoviePlaces.sideCar(of: path)]) }
+                    for path in try targets() { try aside.move(path, with: [MovieFileNames.sideCar(of: path)]) }
                 }
                 try await startAll(intoLibrary: false)
             } catch ClientError.refused(let refusal) where refusal.reason == .pathNotAllowed && places != nil {
@@ -125,9 +125,9 @@ struct Recording {
             for outcome in outcomes { _ = try outcome.get() }
         }
         guard intoLibrary, let places else { return }
-        if let first = movies.first { try await bringing.check(movies.map(\.path), of: first.id) }
+        if let first = movies.first { try await download.check(movies.map(\.path), of: first.id) }
         for movie in movies {
-            copies[movie.id] = try MoviePlaces.resolved(places.path(of: movie.devices.first ?? ""))
+            copies[movie.id] = try MovieFileNames.resolved(places.path(of: movie.devices.first ?? ""))
         }
     }
 
@@ -135,7 +135,7 @@ struct Recording {
         let (making, limits) = (command.making, command.limits)
         var wishes: [String: JSONValue] = [:]
         if case .rig = subject, !intoLibrary, let path = places?.common {
-            wishes["path"] = .string(try MoviePlaces.resolved(path))
+            wishes["path"] = .string(try MovieFileNames.resolved(path))
         }
         if let url = command.to { wishes["url"] = .string(url) }
         if let microphone = command.microphone { wishes["microphone"] = .string(microphone) }
@@ -188,33 +188,33 @@ struct Recording {
         // Its entry goes with its file, if this user may do that.
         let isDeleted = (try? await client.deleteFromLibrary(movie.id, timeout: timeout)) != nil
         guard !isDeleted, let ending, ending.isKept else { return }
-        guard !Bringing.isRemote(client) else {
+        guard !Download.isRemote(client) else {
             return Output.note("The movie \(ending.id) had begun, and can't be deleted from the bus's library.")
         }
         File.remove(ending.path)
-        if ending.sideCarProblem == nil { File.remove(MoviePlaces.sideCar(of: ending.path)) }
-        if MoviePlaces.exists(ending.path) {
+        if ending.sideCarProblem == nil { File.remove(MovieFileNames.sideCar(of: ending.path)) }
+        if MovieFileNames.exists(ending.path) {
             Output.note(Table.printable("\(ending.path) had begun, and can't be deleted."))
         }
     }
 
-    private var bringing: Bringing { Bringing(client, timeout: command.timeout, replaces: command.force) }
+    private var download: Download { Download(client, timeout: command.timeout, replaces: command.force) }
 
     /// Has a movie that is in the library where it was to be, and its side-car.
-    private static func bring(_ ending: MovieEnding, to path: String, _ bringing: Bringing) async throws {
+    private static func bring(_ ending: MovieEnding, to path: String, _ download: Download) async throws {
         do {
-            try await bringing.bring(ending.id, from: ending.path, to: path)
+            try await download.bring(ending.id, from: ending.path, to: path)
         } catch {
-            Output.note(Table.printable(Bringing.way(to: ending.id, path)))
+            Output.note(Table.printable(Download.way(to: ending.id, path)))
             throw error
         }
-        let (own, copy) = (MoviePlaces.sideCar(of: ending.path), MoviePlaces.sideCar(of: path))
+        let (own, copy) = (MovieFileNames.sideCar(of: ending.path), MovieFileNames.sideCar(of: path))
         // The movie is there whatever becomes of it.
         do {
-            try await bringing.bring(ending.id, "sideCar", from: own, to: copy)
+            try await download.bring(ending.id, "sideCar", from: own, to: copy)
         } catch ClientError.refused(let refusal) where refusal.reason == .entryNotFound {
             // Of what the movie has replaced.
-            if bringing.replaces { File.remove(copy) }
+            if download.replaces { File.remove(copy) }
         } catch {
             Output.note(Table.printable("The side-car did not come: \(error)"))
         }
@@ -229,41 +229,41 @@ struct Recording {
     ///
     /// - Throws: `ExitCode` when one did not end as wanted.
     func followToItsEnd() async throws {
-        let (client, copies, bringing) = (client, copies, bringing)
+        let (client, copies, download) = (client, copies, download)
         var aside = aside
-        let board = RecordingBoard(
+        let display = RecordingProgress(
             movies, asJSON: command.options.json, copied: Set(copies.keys), client)
         let timeout = command.timeout
-        let isInterrupted = OneWaySwitch()
+        let isInterrupted = OneTimeEvent()
         if command.options.json { for movie in movies { try Output.json(movie.json) } }
         // Files that ended as wanted.
         let whole = Mutex<Set<String>>([])
         defer {
-            board.clear()
+            display.clear()
             aside.settle(replaced: whole.withLock(\.self))
         }
         let endings = try await Signals.handled { signal, _ in
-            guard !isInterrupted.isSet else { WholeFile.abandon(exiting: 128 + signal) }
+            guard !isInterrupted.isSet else { AtomicFile.abandon(exiting: 128 + signal) }
             isInterrupted.set()
             // Its end is told where all ends are.
-            for id in board.running { Task { _ = try? await client.stopMovie(id) } }
+            for id in display.running { Task { _ = try? await client.stopMovie(id) } }
         } _: {
-            try await BusAbsence.told(client, patience: timeout, Self.absence) {
-                board.clear()
+            try await BusLossNotice.told(client, patience: timeout, Self.absence) {
+                display.clear()
                 Output.note($0)
             } _: {
                 try await withThrowingTaskGroup(of: MovieEnding.self) { group in
                     for movie in movies {
-                        group.addTask { try await Self.follow(movie.id, client, board, timeout, isInterrupted) }
+                        group.addTask { try await Self.follow(movie.id, client, display, timeout, isInterrupted) }
                     }
                     var endings: [MovieEnding] = []
                     for try await ending in group {
-                        if ending.isKept, MovieWords.isWanted(ending, isInterrupted: isInterrupted.isSet) {
+                        if ending.isKept, MovieText.isWanted(ending, isInterrupted: isInterrupted.isSet) {
                             whole.withLock { _ = $0.insert(ending.path) }
                         }
                         if let path = copies[ending.id], ending.isKept {
-                            try await Self.bring(ending, to: path, bringing)
-                            board.clear()
+                            try await Self.bring(ending, to: path, download)
+                            display.clear()
                             if !command.options.json { try Output.line(Table.printable(path)) }
                         }
                         endings.append(ending)
@@ -272,9 +272,9 @@ struct Recording {
                 }
             }
         }
-        board.clear()
-        let failures = endings.filter { !MovieWords.isWanted($0, isInterrupted: isInterrupted.isSet) }
-        for failure in failures { Output.note(Table.printable(MovieWords.failure(failure))) }
+        display.clear()
+        let failures = endings.filter { !MovieText.isWanted($0, isInterrupted: isInterrupted.isSet) }
+        for failure in failures { Output.note(Table.printable(MovieText.failure(failure))) }
         if !failures.isEmpty { throw ExitCode(ExitStatus.refused) }
     }
 
@@ -283,8 +283,8 @@ struct Recording {
 
     /// - Returns: how the movie, or the last one that went on in its place, has ended.
     private static func follow(
-        _ first: String, _ client: Client, _ board: RecordingBoard, _ timeout: Duration,
-        _ isInterrupted: OneWaySwitch
+        _ first: String, _ client: Client, _ display: RecordingProgress, _ timeout: Duration,
+        _ isInterrupted: OneTimeEvent
     ) async throws -> MovieEnding {
         var id = first
         while true {
@@ -293,20 +293,20 @@ struct Recording {
             if isInterrupted.isSet, id != first { Task { [id] in _ = try? await client.stopMovie(id) } }
             var last: MovieEnding?
             while let update = try await updates.next() {
-                try board.show(update, of: id)
+                try display.show(update, of: id)
                 if case .ended(let ending) = update { last = ending }
             }
             guard let last else { throw ClientError.closed }
             guard let next = last.next else { return last }
-            Output.note(Table.printable("\(MovieWords.failure(last)) It goes on in a further file."))
-            board.replace(id, by: next)
+            Output.note(Table.printable("\(MovieText.failure(last)) It goes on in a further file."))
+            display.replace(id, by: next)
             id = next
         }
     }
 }
 
 /// How far the movies are, in one line of the terminal, or a line of JSON each time.
-final class RecordingBoard: Sendable {
+final class RecordingProgress: Sendable {
     private struct State {
         /// By the movie's id, in the order of the cameras; nil: it has ended.
         var lines: [(id: String, device: String, text: String?)]
@@ -343,20 +343,20 @@ final class RecordingBoard: Sendable {
     func show(_ update: MovieUpdates.Update, of id: String) throws {
         if asJSON { try tell(update, of: id) }
         switch update {
-        case .state(let state): set(MovieWords.progress(state), of: id)
+        case .state(let state): set(MovieText.progress(state), of: id)
         case .event: break
         case .ended(let ending):
             set(nil, of: id)
             clear()
             guard !asJSON else { return }
             if ending.isKept, ending.url == nil, !copied.contains(id) {
-                let (text, advice) = Bringing.place(of: id, ending.path, client)
+                let (text, advice) = Download.place(of: id, ending.path, client)
                 try Output.line(Table.printable(text))
                 if let advice { Output.note(advice) }
             }
             if let url = ending.url { try Output.line(Table.printable(url)) }
-            let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
-            Output.note(Table.printable(MovieWords.summary(ending) + "." + remark))
+            let remark = MovieText.remark(ending).map { " \($0)" } ?? ""
+            Output.note(Table.printable(MovieText.summary(ending) + "." + remark))
             if let problem = ending.sideCarProblem, !unaccompanied.contains(id) {
                 Output.note(Table.printable(problem))
             }

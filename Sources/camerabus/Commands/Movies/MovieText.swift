@@ -2,10 +2,10 @@ import BusClient
 import JSON
 
 /// What is said of movies, in people's words.
-enum MovieWords {
+enum MovieText {
     /// How far one is: `0:12.3  24.6 MB  369 frames  load 12 %`.
     static func progress(_ state: MovieState) -> String {
-        var words = [time(state.recordedDuration), ByteCount.text(state.recordedFileSize), "\(state.frames) frames"]
+        var words = [time(state.recordedDuration), ByteSize.text(state.recordedFileSize), "\(state.frames) frames"]
         if state.dropped > 0 { words.append("\(state.dropped) dropped") }
         if state.reconnects > 0 { words.append("\(state.reconnects) reconnects") }
         if !state.waitingFor.isEmpty { words.append("waits for \(state.waitingFor.joined(separator: ", "))") }
@@ -19,7 +19,7 @@ enum MovieWords {
     static func summary(_ ending: MovieEnding) -> String {
         let dropped = ending.dropped > 0 ? ", \(ending.dropped) dropped" : ""
         return
-            "\(time(ending.duration)), \(ByteCount.text(ending.size)), \(ending.frames) frames\(dropped)"
+            "\(time(ending.duration)), \(ByteSize.text(ending.size)), \(ending.frames) frames\(dropped)"
     }
 
     /// Whether one that this program records ended as it was asked to: at a limit, or when it was interrupted. A whole file that somebody else

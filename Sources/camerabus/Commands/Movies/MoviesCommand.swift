@@ -60,10 +60,10 @@ extension MoviesCommand {
         for movie in movies {
             let of = [movie.json["device"]?.string, movie.json["microphone"]?.string].compactMap(\.self)
             table.add(
-                movie.id, of.joined(separator: ", "), movie.state, MovieWords.time(movie.recordedDuration),
-                ByteCount.text(movie.recordedFileSize), "\(movie.frames)", "\(movie.dropped)",
+                movie.id, of.joined(separator: ", "), movie.state, MovieText.time(movie.recordedDuration),
+                ByteSize.text(movie.recordedFileSize), "\(movie.frames)", "\(movie.dropped)",
                 "\(Int((min(max(movie.encoderLoad, 0), 1) * 100).rounded())) %",
-                movie.json["detached"] == true ? "detached" : Describing.holder(movie.json["owner"]))
+                movie.json["detached"] == true ? "detached" : ValueText.holder(movie.json["owner"]))
             let waiting = movie.waitingFor.isEmpty ? "" : "waits for \(movie.waitingFor.joined(separator: ", ")): "
             table.note(waiting + (movie.url ?? movie.path))
         }
@@ -102,7 +102,7 @@ extension MoviesCommand {
         @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
 
         func run(_ client: Client) async throws {
-            try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+            try await ForEachName.run(movie, of: "movies", asJSON: options.json) { movie in
                 let movie = try await ShortID.movie(movie, client, timeout)
                 let ending = try await client.stopMovie(movie, timeout: max(timeout, Client.movieTimeout))
                 if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending, client) }
@@ -120,7 +120,7 @@ extension MoviesCommand {
         @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
 
         func run(_ client: Client) async throws {
-            try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+            try await ForEachName.run(movie, of: "movies", asJSON: options.json) { movie in
                 let movie = try await ShortID.movie(movie, client, timeout)
                 let state = try await client.pauseMovie(movie, timeout: timeout)
                 if options.json { try Output.json(["movie": state.json]) }
@@ -138,7 +138,7 @@ extension MoviesCommand {
         @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
 
         func run(_ client: Client) async throws {
-            try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+            try await ForEachName.run(movie, of: "movies", asJSON: options.json) { movie in
                 let movie = try await ShortID.movie(movie, client, timeout)
                 let state = try await client.resumeMovie(movie, timeout: timeout)
                 if options.json { try Output.json(["movie": state.json]) }
@@ -149,12 +149,12 @@ extension MoviesCommand {
 
     /// Its file, or that one's id where it is on another machine, on standard output, all else on standard error.
     static func tell(_ ending: MovieEnding, _ client: Client) throws {
-        let file = ending.url == nil && ending.isKept ? Bringing.place(of: ending.id, ending.path, client) : nil
+        let file = ending.url == nil && ending.isKept ? Download.place(of: ending.id, ending.path, client) : nil
         if let place = ending.url ?? file?.text { try Output.line(Table.printable(place)) }
-        let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
+        let remark = MovieText.remark(ending).map { " \($0)" } ?? ""
         Output.note(
             Table.printable(
-                ending.isSuccess ? MovieWords.summary(ending) + "." + remark : MovieWords.failure(ending)))
+                ending.isSuccess ? MovieText.summary(ending) + "." + remark : MovieText.failure(ending)))
         if let problem = ending.sideCarProblem { Output.note(Table.printable(problem)) }
         if let advice = file?.advice { Output.note(advice) }
     }

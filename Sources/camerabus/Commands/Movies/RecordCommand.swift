@@ -61,8 +61,8 @@ struct RecordCommand: BusCommand {
     @Flag(help: "Replace a file that is there already, once the new one is whole.")
     var force = false
 
-    @OptionGroup(title: "WHAT IS RECORDED") var making: MovieMaking
-    @OptionGroup(title: "WHEN IT ENDS") var limits: MovieLimits
+    @OptionGroup(title: "WHAT IS RECORDED") var making: MovieOptions
+    @OptionGroup(title: "WHEN IT ENDS") var limits: MovieLimitOptions
 
     func validate() throws {
         guard !devices.isEmpty else {
@@ -91,22 +91,24 @@ struct RecordCommand: BusCommand {
     }
 
     private func checkEnding(_ output: String) throws {
-        guard !output.hasSuffix("/"), !MoviePlaces.isFolder(output), let ending = MediaEndings.ending(of: output) else {
+        guard !output.hasSuffix("/"), !MovieFileNames.isFolder(output),
+            let ending = MediaFileExtensions.ending(of: output)
+        else {
             return
         }
-        if MediaEndings.foreign(output, beside: MediaEndings.movies) != nil {
+        if MediaFileExtensions.foreign(output, beside: MediaFileExtensions.movies) != nil {
             throw ValidationError("Movies are .mp4, .mov or .mkv, not .\(ending).")
         }
-        if let type = making.type, MediaEndings.movies.contains(ending), type != ending {
+        if let type = making.type, MediaFileExtensions.movies.contains(ending), type != ending {
             throw ValidationError("\(output) is no name for --type \(type).")
         }
     }
 
     func run(_ client: Client) async throws {
         for device in devices + [microphone].compactMap(\.self) {
-            try await Naming.check(device, client, timeout: timeout)
+            try await DeviceArgumentCheck.check(device, client, timeout: timeout)
         }
-        var recording = try await Recording(self, client)
+        var recording = try await MovieRecording(self, client)
         try await recording.start()
         if limits.detach {
             for movie in recording.movies { try options.json ? Output.json(movie.json) : Output.line(movie.id) }
@@ -117,7 +119,7 @@ struct RecordCommand: BusCommand {
 }
 
 /// How a movie is made.
-struct MovieMaking: ParsableArguments {
+struct MovieOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "How the picture is stored: passThrough, as it comes; h264; or raw, in MOV and Matroska.",
@@ -126,7 +128,7 @@ struct MovieMaking: ParsableArguments {
     var codec: String?
 
     @Option(help: ArgumentHelp("Bits a second of H.264: 2500k, 4M (default: by size and rate).", valueName: "bits"))
-    var bitRate: ByteCount?
+    var bitRate: ByteSize?
 
     @Option(
         help: ArgumentHelp("mp4, mov or mkv (default: by the file's ending, else mp4).", valueName: "kind"),
@@ -176,7 +178,7 @@ struct MovieMaking: ParsableArguments {
 }
 
 /// Where a movie ends by itself.
-struct MovieLimits: ParsableArguments {
+struct MovieLimitOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("End after so many seconds (default: never).", valueName: "seconds"))
@@ -184,7 +186,7 @@ struct MovieLimits: ParsableArguments {
 
     @Option(
         help: ArgumentHelp("End before the file is larger than so many bytes: 700M, 2G.", valueName: "bytes"))
-    var maxSize: ByteCount?
+    var maxSize: ByteSize?
 
     @Option(
         help: ArgumentHelp(

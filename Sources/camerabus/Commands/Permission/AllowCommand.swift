@@ -22,7 +22,7 @@ struct AllowCommand: BusCommand {
             """)
 
     @OptionGroup var options: GlobalOptions
-    @OptionGroup var deciding: Deciding
+    @OptionGroup var deciding: PermissionDecision
 
     @Flag(help: "Only until the user has left the bus.")
     var once = false

@@ -20,7 +20,7 @@ struct AskCommand: BusCommand {
 
     @OptionGroup var options: GlobalOptions
 
-    @Argument(help: Permitting.mediaHelp)
+    @Argument(help: PermissionText.mediaHelp)
     var media = MediaArgument.video
 
     @Option(help: ArgumentHelp("What for: a sentence that the administrator reads.", valueName: "text"))
@@ -48,7 +48,7 @@ struct AskCommand: BusCommand {
             )
             throw ExitCode(ExitStatus.timedOut)
         default:
-            Output.note("\(media.rawValue) is \(Permitting.meaning(status, uid: uid, media.rawValue)).")
+            Output.note("\(media.rawValue) is \(PermissionText.meaning(status, uid: uid, media.rawValue)).")
             throw ExitCode(ExitStatus.refused)
         }
     }

@@ -21,7 +21,7 @@ struct DenyCommand: BusCommand {
             """)
 
     @OptionGroup var options: GlobalOptions
-    @OptionGroup var deciding: Deciding
+    @OptionGroup var deciding: PermissionDecision
 
     @Flag(help: "Only until the user has left the bus; it may ask again then.")
     var once = false

@@ -31,7 +31,7 @@ enum MediaArgument: String, ExpressibleByArgument, CaseIterable {
 }
 
 /// What is said of permission, in people's words.
-enum Permitting {
+enum PermissionText {
     static let userHelp = ArgumentHelp("The user, by name or uid.", valueName: "user")
     static let resetHelp = ArgumentHelp(
         "Forget what was decided and asked about this user, by name or uid.", valueName: "user")
@@ -64,11 +64,11 @@ enum Permitting {
 }
 
 /// `camerabus allow` and `camerabus deny`.
-struct Deciding: ParsableArguments {
-    @Argument(help: Permitting.userHelp, completion: Permitting.userCompletion)
+struct PermissionDecision: ParsableArguments {
+    @Argument(help: PermissionText.userHelp, completion: PermissionText.userCompletion)
     var user: UserArgument
 
-    @Argument(help: Permitting.mediaHelp)
+    @Argument(help: PermissionText.mediaHelp)
     var media: [MediaArgument] = []
 
     /// Decides, and tells what about.
@@ -82,8 +82,8 @@ struct Deciding: ParsableArguments {
         if json { return try Output.json(answer) }
         let until = once ? " until it leaves the bus" : ""
         try Output.line(
-            "\(user.description) is \(isGranted ? "allowed" : "refused") \(Permitting.list(media))\(until).")
-        Keeping.note(answer)
+            "\(user.description) is \(isGranted ? "allowed" : "refused") \(PermissionText.list(media))\(until).")
+        PersistenceNote.note(answer)
     }
 
     // What the user has asked for; cameras, where it has asked for nothing.

@@ -21,7 +21,7 @@ struct PermissionsCommand: BusCommand {
 
     @OptionGroup var options: GlobalOptions
 
-    @Option(help: Permitting.resetHelp, completion: Permitting.userCompletion)
+    @Option(help: PermissionText.resetHelp, completion: PermissionText.userCompletion)
     var reset: UserArgument?
 
     func run(_ client: Client) async throws {
@@ -30,7 +30,7 @@ struct PermissionsCommand: BusCommand {
             if options.json { return try Output.json(answer) }
             let isChanged = answer["media"]?.array?.isEmpty == false
             try Output.line("\(reset.description) \(isChanged ? "may ask again." : "has nothing decided about it.")")
-            return Keeping.note(answer)
+            return PersistenceNote.note(answer)
         }
         let status = try await client.call("authorization.status", timeout: timeout)
         let isAdmin = status["role"] == "admin"
@@ -42,13 +42,13 @@ struct PermissionsCommand: BusCommand {
         let uid = client.greeting.uid
         let remote = client.greeting.json["remote"]
         let who = remote.map {
-            "the key '\(Describing.plain($0["name"]))' with the role \(Describing.plain($0["role"]))"
+            "the key '\(ValueText.plain($0["name"]))' with the role \(ValueText.plain($0["role"]))"
         }
         try Output.line("You are \(who ?? "uid \(uid)")\(isAdmin ? ", an administrator" : "").")
         for media in MediaArgument.allCases where !isAdmin {
             let word = status["authorization"]?[media.rawValue]?.string
             try Output.line(
-                "  \(media.rawValue): \(Permitting.meaning(word, uid: uid, media.rawValue, isKey: remote != nil))")
+                "  \(media.rawValue): \(PermissionText.meaning(word, uid: uid, media.rawValue, isKey: remote != nil))")
         }
         guard isAdmin else { return }
         let (requests, decisions) = (all["requests"]?.array ?? [], all["decisions"]?.array ?? [])
@@ -63,8 +63,8 @@ struct PermissionsCommand: BusCommand {
         var table = Table("ASKS", "FOR", "SINCE", "PROGRAM", "BECAUSE")
         for request in requests {
             table.add(
-                user(request["uid"]), Describing.plain(request["media"]), age(request["since"], now),
-                "\(Describing.plain(request["program"])) (pid \(Describing.plain(request["pid"])))",
+                user(request["uid"]), ValueText.plain(request["media"]), age(request["since"], now),
+                "\(ValueText.plain(request["program"])) (pid \(ValueText.plain(request["pid"])))",
                 request["reason"]?.string ?? "(it has tried)")
         }
         return table
@@ -75,7 +75,7 @@ struct PermissionsCommand: BusCommand {
         for decision in decisions {
             let word = decision["status"] == "authorized" ? "allowed" : "refused"
             table.add(
-                user(decision["uid"]), Describing.plain(decision["media"]),
+                user(decision["uid"]), ValueText.plain(decision["media"]),
                 decision["once"] == true ? "\(word) once" : word, age(decision["since"], now), user(decision["by"]))
         }
         return table
@@ -88,6 +88,6 @@ struct PermissionsCommand: BusCommand {
 
     private static func age(_ seconds: JSONValue?, _ now: Int64) -> String {
         let (time, overflow) = (seconds?.integer ?? 0).multipliedReportingOverflow(by: 1_000_000_000)
-        return overflow ? "-" : Describing.age(.integer(time), now: now)
+        return overflow ? "-" : ValueText.age(.integer(time), now: now)
     }
 }

@@ -35,7 +35,7 @@ struct LivePhotoSession {
             if held == .zero, let why = Self.obstacle(try await client.session(session.id, timeout: timeout).state) {
                 throw Failure(status: ExitStatus.refused, description: Table.printable(unsupported(why)))
             }
-            if held < Client.livePhotoReach { Output.note(PhotoWords.short(held)) }
+            if held < Client.livePhotoReach { Output.note(PhotoText.short(held)) }
             try await body(session.id)
         }
     }

@@ -76,7 +76,7 @@ struct PhotoCommand: BusCommand {
     @Flag(help: "Tell each stage: willBeginCapture, willCapturePhoto, …")
     var stages = false
 
-    @OptionGroup(title: "HOW A PHOTO IS TAKEN") var making: PhotoMaking
+    @OptionGroup(title: "HOW A PHOTO IS TAKEN") var making: PhotoOptions
     @OptionGroup(title: "HOW MANY") var series: PhotoSeries
 
     func validate() throws {
@@ -102,10 +102,10 @@ struct PhotoCommand: BusCommand {
             if making.live, output == "-" {
                 throw ValidationError("A live photo is two files: -o names the picture, or a folder.")
             }
-            if making.live, ["mov", "dng"].contains(MediaEndings.ending(of: output)) {
+            if making.live, ["mov", "dng"].contains(MediaFileExtensions.ending(of: output)) {
                 throw ValidationError("-o names a live photo's picture, .jpg; its movie lies beside it as .mov.")
             }
-            let places = try PhotoPlaces(output)
+            let places = try PhotoFileNames(output)
             if let flaw = places.flaw(extent(ofDevices: devices.count)) { throw ValidationError(flaw) }
             if let type = places.fileType, let format = making.format, type != format {
                 throw ValidationError("\(output) is no name for --format \(format).")
@@ -116,20 +116,20 @@ struct PhotoCommand: BusCommand {
     }
 
     /// How many photos there are of how many cameras.
-    func extent(ofDevices devices: Int) -> PhotoPlaces.Extent {
-        PhotoPlaces.Extent(hasSeveralDevices: devices > 1, count: series.total.map { $0 * making.shots })
+    func extent(ofDevices devices: Int) -> PhotoFileNames.Extent {
+        PhotoFileNames.Extent(hasSeveralDevices: devices > 1, count: series.total.map { $0 * making.shots })
     }
 
     func run(_ client: Client) async throws {
         for device in devices + [making.microphone].compactMap(\.self) {
-            try await Naming.check(device, client, timeout: timeout)
+            try await DeviceArgumentCheck.check(device, client, timeout: timeout)
         }
-        try await PhotoTaking(self, client).run()
+        try await PhotoSequence(self, client).run()
     }
 }
 
 /// How a photo is taken.
-struct PhotoMaking: ParsableArguments {
+struct PhotoOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "jpeg, or dng for the camera's raw picture (default: by the file's ending, else the camera's first).",

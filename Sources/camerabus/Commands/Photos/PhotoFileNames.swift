@@ -3,7 +3,7 @@ import Glibc
 
 /// Where photos go, by what `-o` says: a file, a pattern with `%s` for the camera's id and `%d` for the photo's number, a folder, or
 /// standard output.
-struct PhotoPlaces {
+struct PhotoFileNames {
     /// What one photo is, as far as its name tells.
     struct Photo {
         /// Its camera's id.
@@ -42,8 +42,8 @@ struct PhotoPlaces {
     ///   - isSpecial: whether there is something of that name that is no regular file: it gets no ending.
     /// - Throws: `ValidationError` for a pattern that can't be one, and for an ending of something else.
     init(
-        _ output: String?, isFolder: (String) -> Bool = MoviePlaces.isFolder,
-        isSpecial: @escaping @Sendable (String) -> Bool = { WholeFile.isSpecial($0) }
+        _ output: String?, isFolder: (String) -> Bool = MovieFileNames.isFolder,
+        isSpecial: @escaping @Sendable (String) -> Bool = { AtomicFile.isSpecial($0) }
     ) throws {
         self.isSpecial = isSpecial
         guard let output else {
@@ -59,7 +59,8 @@ struct PhotoPlaces {
             let isPattern = pattern.isSeries || pattern.namesDevice
             naming = isPattern ? .pattern(pattern) : .name(pattern.name(0))
             // What is there and takes bytes may be called as it likes.
-            if !isSpecial(output), let ending = MediaEndings.foreign(output, beside: MediaEndings.photos) {
+            if !isSpecial(output), let ending = MediaFileExtensions.foreign(output, beside: MediaFileExtensions.photos)
+            {
                 throw ValidationError("Photos are JPEG or DNG: name it .jpg or .dng, not .\(ending).")
             }
         }
@@ -75,7 +76,7 @@ struct PhotoPlaces {
         case .name(let text): name = text
         case .pattern(let pattern): name = pattern.name(1, device: "x")
         }
-        switch MediaEndings.ending(of: name) {
+        switch MediaFileExtensions.ending(of: name) {
         case "dng": return "dng"
         case "jpg", "jpeg": return "jpeg"
         default: return nil
@@ -112,20 +113,21 @@ struct PhotoPlaces {
                 let width = extent.count.map { String($0).count } ?? 5
                 marks += "-" + String(repeating: "0", count: max(0, width - digits.count)) + digits
             }
-            return MoviePlaces.marked(whole(name, photo), marks)
+            return MovieFileNames.marked(whole(name, photo), marks)
         }
     }
 
     /// The movie's file of a live photo, beside its picture: the same name with another ending, as programs look for it.
     static func movie(beside photo: String) -> String {
-        let ending = MediaEndings.ending(of: photo).map { $0.utf8.count + 1 } ?? 0
+        let ending = MediaFileExtensions.ending(of: photo).map { $0.utf8.count + 1 } ?? 0
         return "\(photo.dropLast(ending)).mov"
     }
 
     // A name without an ending gets the photo's, as a movie's does.
     private func whole(_ name: String, _ photo: Photo) -> String {
-        let ending = MediaEndings.ending(of: name)
-        return MediaEndings.photos.contains(ending ?? "") || isSpecial(name) ? name : "\(name).\(Self.ending(photo))"
+        let ending = MediaFileExtensions.ending(of: name)
+        return MediaFileExtensions.photos.contains(ending ?? "") || isSpecial(name)
+            ? name : "\(name).\(Self.ending(photo))"
     }
 
     private static func ending(_ photo: Photo) -> String { photo.fileType == "jpeg" ? "jpg" : photo.fileType }
@@ -143,14 +145,14 @@ struct PhotoPlaces {
     ///
     /// - Parameter path: of a file in it.
     static func check(_ path: String) throws {
-        if WholeFile.isSpecial(path), !MoviePlaces.isFolder(path) { return }
+        if AtomicFile.isSpecial(path), !MovieFileNames.isFolder(path) { return }
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         func refusal(_ subject: String, _ code: Int32) -> Failure {
             Failure(
                 status: ExitStatus.refused,
                 description: Table.printable("\(subject): \(String(cString: strerror(code)))"))
         }
-        if WholeFile.isTooLong(path) { throw refusal(path, ENAMETOOLONG) }
+        if AtomicFile.isTooLong(path) { throw refusal(path, ENAMETOOLONG) }
         guard access(folder, W_OK | X_OK) != 0 else { return }
         throw refusal(folder, errno)
     }

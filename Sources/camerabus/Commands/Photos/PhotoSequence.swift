@@ -6,10 +6,10 @@ import JSON
 import LinuxIO
 
 /// The photos of one `camerabus photo`, from the first to the last.
-struct PhotoTaking {
+struct PhotoSequence {
     private let command: PhotoCommand
     private let client: Client
-    private let places: PhotoPlaces
+    private let places: PhotoFileNames
     /// Cameras that are known before the first photo is taken; empty: those of a session.
     private let devices: [String]
     /// A rig of which the photos are, in the place of its cameras.
@@ -23,7 +23,7 @@ struct PhotoTaking {
     init(_ command: PhotoCommand, _ client: Client) async throws {
         self.command = command
         self.client = client
-        places = try PhotoPlaces(command.output)
+        places = try PhotoFileNames(command.output)
         if let typed = command.session {
             session = try await ShortID.session(typed, client, command.timeout)
         } else {
@@ -100,12 +100,12 @@ struct PhotoTaking {
             throw Failure(status: ExitStatus.refused, description: error.description)
         } catch {
             if Signals.interruption != nil, turns > 0 {
-                if let behind = PhotoWords.behind(late, of: turns) { Output.note(behind) }
+                if let behind = PhotoText.behind(late, of: turns) { Output.note(behind) }
                 Output.note(interruption(count))
             }
             throw error
         }
-        if let behind = PhotoWords.behind(late, of: turns) { Output.note(behind) }
+        if let behind = PhotoText.behind(late, of: turns) { Output.note(behind) }
         guard failures > 0 else { return }
         Output.note("\(failures) of \(turns) could not be taken, or not be kept.")
         throw ExitCode(ExitStatus.refused)
@@ -125,7 +125,7 @@ struct PhotoTaking {
         switch error {
         case let error as NotKept: error.description
         case let error as ClientError:
-            Table.printable(Wording(command: "photo", device: command.devices.first).text(error))
+            Table.printable(ErrorText(command: "photo", device: command.devices.first).text(error))
         default: Table.printable("\(error)")
         }
     }
@@ -150,11 +150,11 @@ struct PhotoTaking {
     /// - Parameter number: of its first photo of each camera.
     private func take(number: Int, _ session: String?) async throws {
         let asJSON = command.options.json
-        let tell: @Sendable (PhotoStage) -> Void = { PhotoWords.tell($0, asJSON: asJSON) }
+        let tell: @Sendable (PhotoStage) -> Void = { PhotoText.tell($0, asJSON: asJSON) }
         let patience = max(command.timeout, Client.photoTimeout) + command.making.duration
         let capture: PhotoCapture
         let (client, devices, timeout) = (client, devices, command.timeout)
-        let telling = Task { await Self.tellWhoIsBefore(devices, client, timeout) }
+        let telling = Task { await Self.noteEarlierRequests(devices, client, timeout) }
         defer { telling.cancel() }
         do throws(ClientError) {
             capture = try await client.capturePhoto(
@@ -184,25 +184,25 @@ struct PhotoTaking {
             files.append(kept)
             guard !asJSON else { continue }
             // Paths of another machine are of no use here: an id is.
-            let own = Bringing.isRemote(client) ? [photo.path == nil ? nil : photo.id] : [photo.path, movie?.path]
+            let own = Download.isRemote(client) ? [photo.path == nil ? nil : photo.id] : [photo.path, movie?.path]
             let stored = keepsFiles ? [kept.photo, kept.movie] : own
             for path in stored.compactMap(\.self) { try Output.line(Table.printable(path)) }
-            Output.note(Table.printable(PhotoWords.summary(photo)))
+            Output.note(Table.printable(PhotoText.summary(photo)))
             guard let movie else { continue }
-            Output.note(PhotoWords.summary(movie))
-            if let shortness = PhotoWords.shortness(movie) { Output.note(shortness) }
+            Output.note(PhotoText.summary(movie))
+            if let shortness = PhotoText.shortness(movie) { Output.note(shortness) }
         }
         if asJSON { try Output.json(Self.json(capture, files)) }
-        for adjusted in capture.adjusted { Output.note(Table.printable(PhotoWords.adjustment(adjusted))) }
-        if let late = PhotoWords.late(capture.photos) { Output.note(late) }
-        if let spread = capture.spread, !asJSON { Output.note(PhotoWords.spread(spread)) }
+        for adjusted in capture.adjusted { Output.note(Table.printable(PhotoText.adjustment(adjusted))) }
+        if let late = PhotoText.late(capture.photos) { Output.note(late) }
+        if let spread = capture.spread, !asJSON { Output.note(PhotoText.spread(spread)) }
         if let loss = losses.first {
             let names = losses.count < capture.photos.count || losses.contains(where: \.isNamed)
             throw NotKept(hasNames: names, description: Self.text(loss, losses.count, of: capture.photos.count))
         }
         // Told last, as the photos are there.
         if let error = capture.photos.lazy.compactMap(\.error).first {
-            let why = Wording(command: "photo").text(.refused(error))
+            let why = ErrorText(command: "photo").text(.refused(error))
             throw NotKept(hasNames: true, description: Table.printable("\(why) It is not in the bus's library."))
         }
     }
@@ -228,11 +228,11 @@ struct PhotoTaking {
     }
 
     // Whoever waits is to know for what.
-    private static func tellWhoIsBefore(_ devices: [String], _ client: Client, _ timeout: Duration) async {
+    private static func noteEarlierRequests(_ devices: [String], _ client: Client, _ timeout: Duration) async {
         guard (try? await Task.sleep(for: .seconds(3))) != nil else { return }
         for device in devices {
             guard let state = try? await client.device(device, timeout: timeout), !Task.isCancelled else { return }
-            guard let note = PhotoWords.before(device, state["photo"], own: client.greeting.pid) else { continue }
+            guard let note = PhotoText.before(device, state["photo"], own: client.greeting.pid) else { continue }
             Output.note(Table.printable(note))
             return
         }
@@ -257,7 +257,7 @@ struct PhotoTaking {
     ///
     /// - Throws: ``Loss`` when it can't be written.
     private func keep(
-        _ photo: ClientPhoto, _ movie: ClientLivePhotoMovie?, number: Int, _ extent: PhotoPlaces.Extent
+        _ photo: ClientPhoto, _ movie: ClientLivePhotoMovie?, number: Int, _ extent: PhotoFileNames.Extent
     ) throws -> Files {
         guard let data = photo.data else {
             throw ClientError.unreadable("The bus answered without the photo's bytes.")
@@ -267,12 +267,12 @@ struct PhotoTaking {
             return Files(photo: nil, movie: nil)
         }
         let path = places.path(
-            of: PhotoPlaces.Photo(
+            of: PhotoFileNames.Photo(
                 device: photo.device, number: number, realtime: photo.realtime, fileType: photo.fileType), extent)
         let also = photo.path.map { " The photo is in the bus's library: \($0)" } ?? ""
         try store(data, to: path, also)
         guard let movie else { return Files(photo: path, movie: nil) }
-        let beside = PhotoPlaces.movie(beside: path)
+        let beside = PhotoFileNames.movie(beside: path)
         do {
             guard let data = movie.data else {
                 throw ClientError.unreadable("The bus answered without the movie's bytes.")
@@ -288,7 +288,7 @@ struct PhotoTaking {
     private func store(_ data: Payload, to path: String, _ also: String) throws {
         do throws(SystemError) {
             try data.withUnsafeBytes { bytes throws(SystemError) in
-                try WholeFile.store(bytes, to: path, replaces: command.force)
+                try AtomicFile.store(bytes, to: path, replaces: command.force)
             }
         } catch {
             let why = error.isThereAlready ? Self.isThere(path) : "\(error)"
@@ -331,33 +331,33 @@ struct PhotoTaking {
     // MARK: Names
 
     // A photo that can't be kept is better not taken.
-    private func checkNames(_ extent: PhotoPlaces.Extent) throws {
+    private func checkNames(_ extent: PhotoFileNames.Extent) throws {
         if places.isStandardOutput { return }
         // A name without an ending is that of a JPEG unless something says otherwise, as most photos are.
         let type = command.making.format ?? places.fileType ?? "jpeg"
         func path(_ device: String, _ number: Int) -> String {
             places.path(
-                of: PhotoPlaces.Photo(device: device, number: number, realtime: 0, fileType: type), extent)
+                of: PhotoFileNames.Photo(device: device, number: number, realtime: 0, fileType: type), extent)
         }
         // Of a live photo two.
         func names(_ device: String, _ number: Int) -> [String] {
             let name = path(device, number)
-            return command.making.live ? [name, PhotoPlaces.movie(beside: name)] : [name]
+            return command.making.live ? [name, PhotoFileNames.movie(beside: name)] : [name]
         }
         let last = min(extent.count ?? 1, 100_000)
         for device in devices.isEmpty ? ["x"] : devices {
             let name = path(device, last)
-            if command.making.live, WholeFile.isSpecial(name) {
+            if command.making.live, AtomicFile.isSpecial(name) {
                 throw Failure(
                     status: ExitStatus.refused,
                     description: Table.printable("\(name) is no place for the two files of a live photo."))
             }
-            for name in names(device, last) { try PhotoPlaces.check(name) }
+            for name in names(device, last) { try PhotoFileNames.check(name) }
         }
         guard places.areKnown, !command.force else { return }
         for device in devices {
             for name in (1...last).lazy.flatMap({ names(device, $0) }) {
-                guard MoviePlaces.exists(name), !WholeFile.isSpecial(name) else { continue }
+                guard MovieFileNames.exists(name), !AtomicFile.isSpecial(name) else { continue }
                 throw Failure(status: ExitStatus.refused, description: Table.printable(Self.isThere(name)))
             }
         }

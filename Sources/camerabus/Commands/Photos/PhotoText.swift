@@ -2,16 +2,16 @@ import BusClient
 import JSON
 
 /// What is said of photos, in people's words.
-enum PhotoWords {
+enum PhotoText {
     /// `1280x720, 184 kB, 2026-11-22 14:32:05.123, 1/125 s, ISO 200, flash, not settled`.
     static func summary(_ photo: ClientPhoto) -> String {
-        var words = ["\(photo.width)x\(photo.height)", ByteCount.text(photo.bytes), time(photo.realtime)]
+        var words = ["\(photo.width)x\(photo.height)", ByteSize.text(photo.bytes), time(photo.realtime)]
         let exposure = photo.json["exposure"]
         if let bias = exposure?["bias"]?.double, bias != 0 {
-            words.append("\(bias > 0 ? "+" : "")\(Describing.rate(bias)) EV")
+            words.append("\(bias > 0 ? "+" : "")\(ValueText.rate(bias)) EV")
         }
         if let seconds = exposure?["duration"]?.double { words.append(duration(seconds)) }
-        if let iso = exposure?["iso"]?.double { words.append("ISO \(Describing.rate(iso))") }
+        if let iso = exposure?["iso"]?.double { words.append("ISO \(ValueText.rate(iso))") }
         if photo.json["flashFired"]?.bool == true { words.append("flash") }
         if !photo.isSettled { words.append("not settled") }
         return words.joined(separator: ", ")
@@ -21,7 +21,7 @@ enum PhotoWords {
     static func summary(_ movie: ClientLivePhotoMovie) -> String {
         // Buses before this one don't tell it.
         let dropped = movie.json["dropped"]?.integer.flatMap { $0 > 0 ? ", \($0) dropped" : nil } ?? ""
-        return "with a movie of \(seconds(movie.duration)), \(ByteCount.text(movie.bytes)), "
+        return "with a movie of \(seconds(movie.duration)), \(ByteSize.text(movie.bytes)), "
             + "\(movie.width)x\(movie.height)\(dropped); the photo is at \(seconds(movie.photoDisplayTime))"
     }
 
@@ -48,11 +48,11 @@ enum PhotoWords {
         "Only \(seconds(held)) of the time before are held: the movie begins later."
     }
 
-    private static func seconds(_ time: Duration) -> String { "\(Describing.rate(time / .seconds(1))) s" }
+    private static func seconds(_ time: Duration) -> String { "\(ValueText.rate(time / .seconds(1))) s" }
 
     /// `1/125 s`, `0.4 s`.
     static func duration(_ seconds: Double) -> String {
-        guard seconds > 0, seconds < 0.3 else { return "\(Describing.rate(max(0, seconds))) s" }
+        guard seconds > 0, seconds < 0.3 else { return "\(ValueText.rate(max(0, seconds))) s" }
         return "1/\(Int64((1 / max(seconds, 1e-9)).rounded())) s"
     }
 
@@ -62,12 +62,12 @@ enum PhotoWords {
         let step = path.split(separator: "[").last.flatMap { Int($0.dropLast()) }
         let isDuration = path.contains("exposureDuration")
         func text(_ value: JSONValue?) -> String {
-            guard let number = value?.double else { return Describing.plain(value) }
-            return isDuration ? duration(number) : "\(Describing.rate(number)) EV"
+            guard let number = value?.double else { return ValueText.plain(value) }
+            return isDuration ? duration(number) : "\(ValueText.rate(number)) EV"
         }
         let what = step.map { "exposure \($0 + 1)" } ?? path
         let why = adjusted["why"]?.string.map { ". \($0)" } ?? "."
-        return "adjusted: \(Describing.plain(adjusted["device"]))'s \(what) is \(text(adjusted["given"])) instead of "
+        return "adjusted: \(ValueText.plain(adjusted["device"]))'s \(what) is \(text(adjusted["given"])) instead of "
             + "\(text(adjusted["asked"]))\(why)"
     }
 
@@ -77,7 +77,7 @@ enum PhotoWords {
     static func late(_ delays: [Duration], of count: Int) -> String? {
         guard let most = delays.max() else { return nil }
         return "\(delays.count) of \(count) photos came later than asked, by at most "
-            + "\(Describing.rate(most / .seconds(1))) s: so fast they can't be had, or made into files."
+            + "\(ValueText.rate(most / .seconds(1))) s: so fast they can't be had, or made into files."
     }
 
     /// For whom else a camera is taking photos, if it is.
@@ -87,12 +87,12 @@ enum PhotoWords {
     ///   - pid: one's own, as the bus knows it.
     static func before(_ device: String, _ state: JSONValue?, own pid: Int64) -> String? {
         guard let owner = state?["owner"], let other = owner["pid"]?.integer, other != pid else { return nil }
-        return "\(device) takes photos for \(Describing.holder(owner)); these wait for their turn."
+        return "\(device) takes photos for \(ValueText.holder(owner)); these wait for their turn."
     }
 
     /// How far apart the photos of several cameras are.
     static func spread(_ spread: Duration) -> String {
-        "The cameras' pictures are \(Describing.rate(spread / .milliseconds(1))) ms apart."
+        "The cameras' pictures are \(ValueText.rate(spread / .milliseconds(1))) ms apart."
     }
 
     /// A stage, on standard error, or as a line of JSON.
@@ -114,21 +114,21 @@ enum PhotoWords {
             return ([stage.name] + devices + ["(\(count) \(count == 1 ? "photo" : "photos"))"]).joined(separator: " ")
         case "didFinishProcessingPhoto":
             guard let photo = stage.json["photo"], let index = photo["index"]?.integer else { return stage.name }
-            return "\(stage.name) \(Describing.plain(photo["device"])) \(index + 1)"
+            return "\(stage.name) \(ValueText.plain(photo["device"])) \(index + 1)"
         case "didFinishRecordingLivePhotoMovie", "didFinishProcessingLivePhotoToMovieFile":
             guard let duration = stage.json["duration"]?.double else { return stage.name }
-            let display = stage.json["photoDisplayTime"]?.double.map { ", the photo at \(Describing.rate($0)) s" } ?? ""
-            return "\(stage.name) \(Describing.rate(duration)) s\(display)"
+            let display = stage.json["photoDisplayTime"]?.double.map { ", the photo at \(ValueText.rate($0)) s" } ?? ""
+            return "\(stage.name) \(ValueText.rate(duration)) s\(display)"
         case "didFinishCapture":
             guard let error = stage.error else { return stage.name }
-            return "\(stage.name): \(Describing.plain(error["data"]?["reason"] ?? error["code"]))"
+            return "\(stage.name): \(ValueText.plain(error["data"]?["reason"] ?? error["code"]))"
         default: return stage.name
         }
     }
 
     /// `2026-11-22 14:32:05.123`, as the clocks here go.
     static func time(_ realtime: Int64) -> String {
-        let date = LibraryWords.date(.integer(realtime))
+        let date = LibraryText.date(.integer(realtime))
         return date == "-" ? date : "\(date).\(String(1000 + realtime / 1_000_000 % 1000).dropFirst())"
     }
 }

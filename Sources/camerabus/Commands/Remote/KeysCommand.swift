@@ -26,7 +26,8 @@ struct KeysCommand: AsyncParsableCommand {
               sudo camerabus keys revoke laptop
             """,
         subcommands: [
-            List.self, New.self, Add.self, GuestRoleCommand<KeysFile>.self, GuestRevokeCommand<KeysFile>.self,
+            List.self, New.self, Add.self, RemoteUserRoleCommand<KeysFileArgument>.self,
+            RemoteUserRevokeCommand<KeysFileArgument>.self,
             Server.self,
         ], defaultSubcommand: List.self)
 
@@ -34,7 +35,7 @@ struct KeysCommand: AsyncParsableCommand {
 }
 
 /// The file of keys that a gateway lets in.
-struct KeysFile: GuestFile {
+struct KeysFileArgument: RemoteUserFile {
     @Flag(help: "Print JSON instead of a table.")
     var json = false
 
@@ -44,7 +45,7 @@ struct KeysFile: GuestFile {
         completion: .file())
     var file: String?
 
-    static let credential = GuestCredential.key
+    static let credential = RemoteCredential.key
     static let place = (variable: "CAMERABUS_KEYS", path: "/etc/camerabus/keys")
 
     /// The public key in that file.
@@ -73,7 +74,7 @@ extension KeysCommand {
             commandName: "list", abstract: "Lists the keys that are let in.",
             discussion: "With --json: {\"keys\": [{\"name\", \"role\", \"key\"}]}.")
 
-        @OptionGroup var keys: KeysFile
+        @OptionGroup var keys: KeysFileArgument
 
         func run() async throws {
             let entries = try keys.read().entries
@@ -109,7 +110,7 @@ extension KeysCommand {
         var json = false
 
         func validate() throws {
-            try KeysFile.validate(name: name)
+            try KeysFileArgument.validate(name: name)
             if output == nil, name.contains("/") { throw ValidationError("-o says where to: the name has a slash") }
         }
 
@@ -152,7 +153,7 @@ extension KeysCommand {
                 put them in single quotes. With --json: {"name", "role", "key"}.
                 """)
 
-        @OptionGroup var keys: KeysFile
+        @OptionGroup var keys: KeysFileArgument
 
         @Argument(help: nameHelp)
         var name: String
@@ -161,13 +162,13 @@ extension KeysCommand {
         var key: String
 
         @Option(help: ArgumentHelp("view, control or admin.", valueName: "role"))
-        var role = GuestRole(.view)
+        var role = RemoteRoleArgument(.view)
 
         func run() async throws {
-            let text = GuestCredential.key.isWellFormed(key) ? key : try KeysFile.publicKey(in: key)
+            let text = RemoteCredential.key.isWellFormed(key) ? key : try KeysFileArgument.publicKey(in: key)
             try keys.change { all in
-                do throws(GuestList.Problem) {
-                    try all.add(GuestList.Entry(role: role.role, key: text, name: name))
+                do throws(RemoteUserList.Problem) {
+                    try all.add(RemoteUserList.Entry(role: role.role, key: text, name: name))
                 } catch {
                     throw Failure(status: ExitStatus.refused, description: Table.printable(error.description))
                 }

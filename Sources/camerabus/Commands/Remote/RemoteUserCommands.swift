@@ -2,22 +2,22 @@ import ArgumentParser
 import BusProtocol
 
 /// A role as an argument.
-struct GuestRole: ExpressibleByArgument {
+struct RemoteRoleArgument: ExpressibleByArgument {
     var role: Request.Principal.Role
 
     init(_ role: Request.Principal.Role) { self.role = role }
 
     init?(argument: String) {
-        guard let role = GuestList.roles.first(where: { $0.rawValue == argument }) else { return nil }
+        guard let role = RemoteUserList.roles.first(where: { $0.rawValue == argument }) else { return nil }
         self.role = role
     }
 
-    static var allValueStrings: [String] { GuestList.roles.map(\.rawValue) }
+    static var allValueStrings: [String] { RemoteUserList.roles.map(\.rawValue) }
     var defaultValueDescription: String { role.rawValue }
 }
 
 /// `role` of keys and of tokens.
-struct GuestRoleCommand<List: GuestFile>: AsyncParsableCommand {
+struct RemoteUserRoleCommand<List: RemoteUserFile>: AsyncParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "role",
@@ -32,7 +32,7 @@ struct GuestRoleCommand<List: GuestFile>: AsyncParsableCommand {
     var name: String
 
     @Argument(help: "view, control or admin.")
-    var role: GuestRole
+    var role: RemoteRoleArgument
 
     func run() async throws {
         try list.change { all in
@@ -42,7 +42,7 @@ struct GuestRoleCommand<List: GuestFile>: AsyncParsableCommand {
 }
 
 /// `revoke` of keys and of tokens.
-struct GuestRevokeCommand<List: GuestFile>: AsyncParsableCommand {
+struct RemoteUserRevokeCommand<List: RemoteUserFile>: AsyncParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "revoke",

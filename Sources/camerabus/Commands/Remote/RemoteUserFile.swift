@@ -4,15 +4,15 @@ import Glibc
 import LinuxIO
 
 /// A file of whom a gateway lets in, as an argument of the commands that list and change it.
-protocol GuestFile: ParsableArguments {
-    static var credential: GuestCredential { get }
+protocol RemoteUserFile: ParsableArguments {
+    static var credential: RemoteCredential { get }
     /// The environment's name for it, and where it is unless that or `file` says it.
     static var place: (variable: String, path: String) { get }
 
     var file: String? { get }
 }
 
-extension GuestFile {
+extension RemoteUserFile {
     /// Of the service's gateway, which reads what others may not.
     private static var group: UInt32? { CurrentProcess.groupID(named: "camerabus-gateway") }
     private static var maximumProblems: Int { 8 }
@@ -24,23 +24,23 @@ extension GuestFile {
     }
 
     /// What it says, with a note of what keeps a gateway from taking it; of one that isn't there yet, nothing.
-    func read() throws -> GuestList {
+    func read() throws -> RemoteUserList {
         if let problem = problem() ?? doubt() { Output.note(problem) }
         return try readList()
     }
 
     // As the gateway reads it: of keys all of it has to be right, and of tokens a line that is wrong is told, and lets nobody in.
-    private func readList() throws -> GuestList {
+    private func readList() throws -> RemoteUserList {
         do {
             let text = String(decoding: try File.readAtOnce(path, limit: 1 << 20), as: UTF8.self)
-            guard Self.credential == .token else { return try GuestList(parsing: text, by: Self.credential) }
-            let list = GuestList(reading: text, by: Self.credential)
+            guard Self.credential == .token else { return try RemoteUserList(parsing: text, by: Self.credential) }
+            let list = RemoteUserList(reading: text, by: Self.credential)
             for problem in list.problems.prefix(Self.maximumProblems) {
                 Output.note(Table.printable("\(path): this lets nobody in: \(problem)"))
             }
             return list
         } catch let error as SystemError {
-            if error.isAbsent { return GuestList(by: Self.credential) }
+            if error.isAbsent { return RemoteUserList(by: Self.credential) }
             throw Failure(status: ExitStatus.refused, description: "\(error)")
         } catch {
             throw Failure(
@@ -54,7 +54,7 @@ extension GuestFile {
     ///
     /// - Returns: whether it is a new file.
     @discardableResult
-    func change(_ body: (inout GuestList) throws -> Void) throws -> Bool {
+    func change(_ body: (inout RemoteUserList) throws -> Void) throws -> Bool {
         do {
             // One of its own, that only those can hold who may change the file, which itself is replaced.
             return try withExtendedLifetime(try lock()) {
@@ -90,7 +90,7 @@ extension GuestFile {
         }
     }
 
-    private func write(_ list: GuestList) throws(SystemError) {
+    private func write(_ list: RemoteUserList) throws(SystemError) {
         let bytes = Array(list.text.utf8)
         guard Self.credential == .token else { return try File.rewrite(path, with: bytes, mode: 0o644) }
         let group = geteuid() == 0 ? Self.group : nil
@@ -129,12 +129,12 @@ extension GuestFile {
 
     /// - Throws: for a name that can't be one, which is usage.
     static func validate(name: String) throws {
-        do throws(GuestList.Problem) { try GuestList.check(name: name) } catch {
+        do throws(RemoteUserList.Problem) { try RemoteUserList.check(name: name) } catch {
             throw ValidationError(error.description)
         }
     }
 
-    static func unknown(_ name: String, in list: GuestList) -> Failure {
+    static func unknown(_ name: String, in list: RemoteUserList) -> Failure {
         guard !list.isWrong(name) else {
             return Failure(
                 status: ExitStatus.refused,

@@ -20,14 +20,15 @@ struct TokensCommand: AsyncParsableCommand {
               sudo camerabus tokens revoke Ada
             """,
         subcommands: [
-            List.self, New.self, GuestRoleCommand<TokensFile>.self, GuestRevokeCommand<TokensFile>.self,
+            List.self, New.self, RemoteUserRoleCommand<TokensFileArgument>.self,
+            RemoteUserRevokeCommand<TokensFileArgument>.self,
         ], defaultSubcommand: List.self)
 
     static let nameHelp: ArgumentHelp = "Whose token it is, which others see as holder of locks."
 }
 
 /// The file of tokens that a gateway lets in.
-struct TokensFile: GuestFile {
+struct TokensFileArgument: RemoteUserFile {
     @Flag(help: "Print JSON instead of a table.")
     var json = false
 
@@ -38,7 +39,7 @@ struct TokensFile: GuestFile {
         completion: .file())
     var file: String?
 
-    static let credential = GuestCredential.token
+    static let credential = RemoteCredential.token
     static let place = (variable: "CAMERABUS_TOKENS", path: "/etc/camerabus/web-tokens")
 }
 
@@ -49,7 +50,7 @@ extension TokensCommand {
             abstract: "Lists who has a token; the tokens themselves are printed when they are made.",
             discussion: "With --json: {\"tokens\": [{\"name\", \"role\"}]}.")
 
-        @OptionGroup var tokens: TokensFile
+        @OptionGroup var tokens: TokensFileArgument
 
         func run() async throws {
             let entries = try tokens.read().entries
@@ -76,22 +77,22 @@ extension TokensCommand {
                 gateway, by others for themselves alone. With --json: {"name", "role", "token"}.
                 """)
 
-        @OptionGroup var tokens: TokensFile
+        @OptionGroup var tokens: TokensFileArgument
 
         @Argument(help: nameHelp)
         var name: String
 
         @Option(help: ArgumentHelp("view, control or admin.", valueName: "role"))
-        var role = GuestRole(.view)
+        var role = RemoteRoleArgument(.view)
 
-        func validate() throws { try TokensFile.validate(name: TokensFile.credential.plainName(name)) }
+        func validate() throws { try TokensFileArgument.validate(name: TokensFileArgument.credential.plainName(name)) }
 
         func run() async throws {
             let token = hexadecimal(randomBytes(16))
-            let name = TokensFile.credential.plainName(name)
+            let name = TokensFileArgument.credential.plainName(name)
             let isNew = try tokens.change { all in
-                do throws(GuestList.Problem) {
-                    try all.add(GuestList.Entry(role: role.role, key: token, name: name))
+                do throws(RemoteUserList.Problem) {
+                    try all.add(RemoteUserList.Entry(role: role.role, key: token, name: name))
                 } catch {
                     throw Failure(status: ExitStatus.refused, description: Table.printable(error.description))
                 }

@@ -44,7 +44,7 @@ extension RigsCommand {
         func run(_ client: Client) async throws {
             let rigs = try await client.rigs(timeout: timeout)
             if names {
-                for known in rigs { try Output.line(Describing.plain(known["name"])) }
+                for known in rigs { try Output.line(ValueText.plain(known["name"])) }
                 return
             }
             if options.json { return try Output.json(["rigs": .array(rigs)]) }
@@ -56,13 +56,13 @@ extension RigsCommand {
             var table = Table("RIG", "DEVICES", ">TOLERANCE", "STATE", "FROM")
             for rig in rigs {
                 let devices = (rig["devices"]?.array ?? []).map { device in
-                    device["id"]?.string ?? Describing.plain(device["uniqueID"]) + "?"
+                    device["id"]?.string ?? ValueText.plain(device["uniqueID"]) + "?"
                 }
                 let away = (rig["devices"]?.array ?? []).filter { $0["connected"] != true }
-                    .map { $0["id"]?.string ?? Describing.plain($0["uniqueID"]) }
+                    .map { $0["id"]?.string ?? ValueText.plain($0["uniqueID"]) }
                 table.add(
-                    Describing.plain(rig["name"]), devices.joined(separator: ", "),
-                    rig["tolerance"]?.double.map { "\(Describing.rate($0)) ms" } ?? "-",
+                    ValueText.plain(rig["name"]), devices.joined(separator: ", "),
+                    rig["tolerance"]?.double.map { "\(ValueText.rate($0)) ms" } ?? "-",
                     away.isEmpty ? "complete" : "without \(away.joined(separator: ", "))",
                     rig["configured"] == true ? "configuration" : "client")
             }
@@ -101,7 +101,7 @@ extension RigsCommand {
                 name, devices: devices, tolerance: tolerance.map { .milliseconds(1) * $0 }, timeout: timeout)
             if options.json { return try Output.json(answer) }
             try List.table([answer["rig"] ?? .null]).print()
-            Keeping.note(answer)
+            PersistenceNote.note(answer)
         }
     }
 
@@ -116,7 +116,7 @@ extension RigsCommand {
         func run(_ client: Client) async throws {
             let answer = try await client.deleteRig(name, timeout: timeout)
             if options.json { return try Output.json(answer) }
-            Keeping.note(answer)
+            PersistenceNote.note(answer)
         }
     }
 }

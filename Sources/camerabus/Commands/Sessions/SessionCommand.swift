@@ -47,11 +47,11 @@ extension SessionCommand {
 
         @Option(
             help: ArgumentHelp("A size instead of a preset, 1280x720, or the id of a format.", valueName: "size"),
-            transform: FormatWish.init(reading:))
-        var size: FormatWish?
+            transform: FormatArgument.init(reading:))
+        var size: FormatArgument?
 
         @Option(parsing: .unconditional, help: ArgumentHelp("Frames a second.", valueName: "rate"))
-        var fps: FrameRateWish?
+        var fps: FrameRateArgument?
 
         @Option(
             name: .customLong("mic"), help: ArgumentHelp("A microphone, beside the cameras.", valueName: "device"),
@@ -251,7 +251,7 @@ extension SessionCommand {
             let session = try await ShortID.session(session, client, timeout)
             let answer = try await client.stopSession(session, timeout: timeout)
             if options.json { try Output.json(SessionCommand.json(answer)) }
-            Keeping.note(isKept: answer.isKept)
+            PersistenceNote.note(isKept: answer.isKept)
         }
     }
 
@@ -286,10 +286,10 @@ extension SessionCommand {
             let cameras = switched.state["inputs"]?.array?.filter { $0["mediaType"] != "audio" }
             let active = cameras?.first?["device"] ?? .null
             if options.json { return try Output.json(["active": active, "dropped": .array(dropped)]) }
-            try Output.line(Describing.plain(active))
+            try Output.line(ValueText.plain(active))
             for option in dropped {
                 Output.note(
-                    Table.printable("dropped: \(Describing.plain(option["path"])): \(Describing.plain(option["why"]))"))
+                    Table.printable("dropped: \(ValueText.plain(option["path"])): \(ValueText.plain(option["why"]))"))
             }
         }
     }
@@ -366,7 +366,7 @@ extension SessionCommand {
             let session = try await ShortID.session(session, client, timeout)
             let isKept = try await client.deleteSession(session, timeout: timeout)
             if options.json { try Output.json(isKept ? [:] : ["kept": false]) }
-            Keeping.note(isKept: isKept)
+            PersistenceNote.note(isKept: isKept)
         }
     }
 

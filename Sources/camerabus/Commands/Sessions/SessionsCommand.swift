@@ -20,7 +20,7 @@ struct SessionsCommand: BusCommand {
     func run(_ client: Client) async throws {
         let sessions = try await client.sessions(timeout: timeout)
         if ids {
-            for session in sessions { try Output.line(Describing.plain(session["id"])) }
+            for session in sessions { try Output.line(ValueText.plain(session["id"])) }
         } else if options.json {
             try Output.json(["sessions": .array(sessions)])
         } else if sessions.isEmpty {
@@ -34,10 +34,10 @@ struct SessionsCommand: BusCommand {
         var table = Table("ID", "NAME", "OWNER", "STATE", "PRESET", ">PRIORITY", "INPUTS", ">SINCE")
         for session in sessions {
             table.add(
-                Describing.plain(session["id"]), Describing.plain(session["name"]),
-                session["detached"] == true ? "detached" : Describing.holder(session["owner"]),
-                Describing.plain(session["state"]), Describing.plain(session["preset"]),
-                Describing.plain(session["priority"]), inputs(session), Describing.age(session["since"]))
+                ValueText.plain(session["id"]), ValueText.plain(session["name"]),
+                session["detached"] == true ? "detached" : ValueText.holder(session["owner"]),
+                ValueText.plain(session["state"]), ValueText.plain(session["preset"]),
+                ValueText.plain(session["priority"]), inputs(session), ValueText.age(session["since"]))
             let notes = notes(
                 session, resolved: session["resolved"], hardwareCost: session["hardwareCost"],
                 explanation: session["explanation"])
@@ -58,15 +58,15 @@ struct SessionsCommand: BusCommand {
     ) -> [String] {
         var lines: [String] = []
         if let interruption = session["interruption"], !interruption.isNull {
-            lines.append("\(Describing.plain(interruption["reason"])): \(Describing.plain(interruption["message"]))")
+            lines.append("\(ValueText.plain(interruption["reason"])): \(ValueText.plain(interruption["message"]))")
         }
         if let error = session["error"], !error.isNull {
-            lines.append("\(Describing.plain(error["reason"])): \(Describing.plain(error["message"]))")
+            lines.append("\(ValueText.plain(error["reason"])): \(ValueText.plain(error["message"]))")
         }
         for delivery in resolved?.array ?? [] { lines.append(line(delivery)) }
         if let cost = hardwareCost?.double, cost > 0 {
             lines.append(
-                "hardwareCost: \(Describing.plain(hardwareCost)), where 1 is all that a USB bus has for cameras")
+                "hardwareCost: \(ValueText.plain(hardwareCost)), where 1 is all that a USB bus has for cameras")
         }
         return lines + (explanation?.array?.compactMap(\.string) ?? [])
     }
@@ -74,13 +74,13 @@ struct SessionsCommand: BusCommand {
     /// `videoData: frame/cam0/bgr:640x480@15/ (640x480, 15 frames/s)`, `audioData: audio/mic0/s16:48000x2/ (s16, 48000 Hz x2)`
     static func line(_ delivery: JSONValue) -> String {
         let why = delivery["why"]?.string.map { "; \($0)" } ?? ""
-        let topic = delivery["topic"]?.string ?? "\(Describing.plain(delivery["device"]))"
+        let topic = delivery["topic"]?.string ?? "\(ValueText.plain(delivery["device"]))"
         if delivery["mediaType"] == "audio" {
-            let sound = ["sampleFormat", "rate", "channels"].map { Describing.plain(delivery[$0]) }
-            return "\(Describing.plain(delivery["output"])): \(topic) (\(sound[0]), \(sound[1]) Hz x\(sound[2]))\(why)"
+            let sound = ["sampleFormat", "rate", "channels"].map { ValueText.plain(delivery[$0]) }
+            return "\(ValueText.plain(delivery["output"])): \(topic) (\(sound[0]), \(sound[1]) Hz x\(sound[2]))\(why)"
         }
-        let size = "\(Describing.plain(delivery["width"]))x\(Describing.plain(delivery["height"]))"
-        let rate = delivery["frameRate"]?.double.map { ", \(Describing.rate($0)) frames/s" } ?? ""
-        return "\(Describing.plain(delivery["output"])): \(topic) (\(size)\(rate))\(why)"
+        let size = "\(ValueText.plain(delivery["width"]))x\(ValueText.plain(delivery["height"]))"
+        let rate = delivery["frameRate"]?.double.map { ", \(ValueText.rate($0)) frames/s" } ?? ""
+        return "\(ValueText.plain(delivery["output"])): \(topic) (\(size)\(rate))\(why)"
     }
 }

@@ -33,11 +33,11 @@ struct LevelsCommand: BusCommand {
     }
 
     func run(_ client: Client) async throws {
-        try await Listening.noteWhoIsAsked(client, timeout: timeout)
-        try await Naming.check(device, client, timeout: timeout)
+        try await MicrophoneInput.noteWhoIsAsked(client, timeout: timeout)
+        try await DeviceArgumentCheck.check(device, client, timeout: timeout)
         let levels = try await client.levels(device, silence: timeout, timeout: timeout)
         let isLive = !options.json && isatty(STDOUT_FILENO) == 1
-        var waiting = Waiting(device)
+        var waiting = FrameStall(device)
         var count = 0
         // The shell goes on in a line of its own.
         defer { if isLive, count > 0 { try? Output.line("") } }
@@ -46,7 +46,7 @@ struct LevelsCommand: BusCommand {
             do {
                 level = try await levels.next()
             } catch {
-                try Listening.wait(&waiting, error, device, hasGiven: count > 0, timeout)
+                try MicrophoneInput.wait(&waiting, error, device, hasGiven: count > 0, timeout)
                 continue
             }
             waiting.end()

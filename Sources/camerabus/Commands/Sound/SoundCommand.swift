@@ -52,18 +52,18 @@ struct SoundCommand: BusCommand {
     }
 
     func run(_ client: Client) async throws {
-        try await Listening.noteWhoIsAsked(client, timeout: timeout)
-        try await Naming.check(device, client, timeout: timeout)
+        try await MicrophoneInput.noteWhoIsAsked(client, timeout: timeout)
+        try await DeviceArgumentCheck.check(device, client, timeout: timeout)
         let sounds = try await client.sound(device, rendition, silence: timeout, timeout: timeout)
         var recording = SoundRecording(output: output, asJSON: options.json, seconds: seconds?.value)
-        var waiting = Waiting(device)
+        var waiting = FrameStall(device)
         do {
             while !recording.isDone {
                 let chunk: SoundChunk
                 do {
                     chunk = try await sounds.next()
                 } catch {
-                    try Listening.wait(&waiting, error, device, hasGiven: recording.hasBegun, timeout)
+                    try MicrophoneInput.wait(&waiting, error, device, hasGiven: recording.hasBegun, timeout)
                     continue
                 }
                 waiting.end()
@@ -155,12 +155,12 @@ struct SoundRecording {
             members["lost"] = JSONValue(chunk.lost)
             return try Output.json(.object(members))
         }
-        if start == nil { try Output.line(Listening.columns("SEQUENCE", "TIME", "FORMAT", "FRAMES", "LOST")) }
+        if start == nil { try Output.line(MicrophoneInput.columns("SEQUENCE", "TIME", "FORMAT", "FRAMES", "LOST")) }
         let first = start ?? header.monotonic
         start = first
         try Output.line(
-            Listening.columns(
-                String(header.sequence), Listening.seconds(header.monotonic - first),
+            MicrophoneInput.columns(
+                String(header.sequence), MicrophoneInput.seconds(header.monotonic - first),
                 "\(header.sampleFormat) \(header.rate) Hz x\(header.channels)", String(header.frames),
                 String(chunk.lost)))
     }
@@ -174,7 +174,7 @@ struct SoundRecording {
 }
 
 /// What commands that listen to a microphone share.
-enum Listening {
+enum MicrophoneInput {
     /// Whoever may not hear microphones yet asks by trying, and waits.
     static func noteWhoIsAsked(_ client: Client, timeout: Duration) async throws {
         guard client.greeting.authorization["audio"] == "notDetermined",
@@ -187,7 +187,7 @@ enum Listening {
 
     /// Says what keeps a microphone that has given something, and goes on; else the error is thrown.
     static func wait(
-        _ waiting: inout Waiting, _ error: any Error, _ device: String, hasGiven: Bool, _ timeout: Duration
+        _ waiting: inout FrameStall, _ error: any Error, _ device: String, hasGiven: Bool, _ timeout: Duration
     ) throws {
         guard let note = waiting.note(of: error, hasGiven: hasGiven) else { throw error }
         if !note.isEmpty { Output.note(Table.printable(note)) }

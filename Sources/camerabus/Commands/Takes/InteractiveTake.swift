@@ -26,11 +26,11 @@ enum TakeKey: Hashable, Sendable {
 }
 
 /// A whole take, made at a terminal.
-struct TakeMaking {
+struct InteractiveTake {
     private let command: TakeCommand.Make
     private let client: Client
     private let target: String?
-    private let board: TakeBoard
+    private let display: TakeProgress
 
     static var hasTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
@@ -44,7 +44,7 @@ struct TakeMaking {
         self.command = command
         self.client = client
         target = try command.place.path(command.wishes.device ?? "take")
-        board = TakeBoard(asJSON: command.options.json)
+        display = TakeProgress(asJSON: command.options.json)
     }
 
     func run() async throws {
@@ -53,7 +53,7 @@ struct TakeMaking {
         do {
             try await make(take)
         } catch {
-            board.clear()
+            display.clear()
             // Also when this task was cancelled.
             let (client, id) = (client, take.id)
             if let left = try? await Task(operation: { try await Self.leave(id, client) }).value {
@@ -86,27 +86,27 @@ struct TakeMaking {
         if command.options.json { try Output.json(["take": take.json]) } else { Output.note(Self.help) }
         // Who types faster than segments begin and end has the rest left out.
         let keys = AsyncStream.makeStream(of: TakeKey.self, bufferingPolicy: .bufferingOldest(16))
-        let (isInterrupted, isOver, isJoining) = (OneWaySwitch(), OneWaySwitch(), OneWaySwitch())
-        let board = board
+        let (isInterrupted, isOver, isJoining) = (OneTimeEvent(), OneTimeEvent(), OneTimeEvent())
+        let display = display
         // It waits for what is typed until the program ends.
         _ = try NamedThread(name: "keys") { Self.read(keys.continuation) }
         try await Signals.handled { signal, _ in
             guard !isInterrupted.isSet else {
-                if isJoining.isSet { board.note(TakeFinishing.goesOn(take.id)) }
-                WholeFile.abandon(exiting: 128 + signal)
+                if isJoining.isSet { display.note(TakeJoin.goesOn(take.id)) }
+                AtomicFile.abandon(exiting: 128 + signal)
             }
             isInterrupted.set()
             keys.continuation.finish()
         } _: {
-            try await BusAbsence.told(
+            try await BusLossNotice.told(
                 client, patience: command.timeout,
                 "The take may go on meanwhile, and is there when the bus is back. Ctrl-C twice ends the waiting."
             ) {
-                board.note($0)
+                display.note($0)
             } _: {
                 try await withThrowingTaskGroup(of: Bool.self) { group in
                     group.addTask {
-                        while let update = try await updates.next() { try board.show(update, of: take.id) }
+                        while let update = try await updates.next() { try display.show(update, of: take.id) }
                         isOver.set()
                         keys.continuation.finish()
                         return false
@@ -120,7 +120,7 @@ struct TakeMaking {
                 }
             }
         }
-        board.clear()
+        display.clear()
     }
 
     // What is longer than all that means anything is not kept.
@@ -145,8 +145,8 @@ struct TakeMaking {
 
     /// Does what is typed, until the take is over.
     private func serve(
-        _ keys: AsyncStream<TakeKey>, _ id: String, _ isInterrupted: OneWaySwitch, _ isOver: OneWaySwitch,
-        _ isJoining: OneWaySwitch
+        _ keys: AsyncStream<TakeKey>, _ id: String, _ isInterrupted: OneTimeEvent, _ isOver: OneTimeEvent,
+        _ isJoining: OneTimeEvent
     ) async throws {
         for await key in keys where !isInterrupted.isSet {
             do {
@@ -155,55 +155,55 @@ struct TakeMaking {
                 case .deleteLast: try await deleteLast(id)
                 case .finish: if try await finish(id, isJoining) { return }
                 case .discard: return try await discard(id)
-                case .unknown: board.note(Self.help)
+                case .unknown: display.note(Self.help)
                 }
             } catch ClientError.refused(let refusal) {
-                board.note(Wording(command: "take").text(.refused(refusal)))
+                display.note(ErrorText(command: "take").text(.refused(refusal)))
             }
         }
-        if isOver.isSet { return board.note("The take is over: somebody has finished or discarded it.") }
+        if isOver.isSet { return display.note("The take is over: somebody has finished or discarded it.") }
         // Nothing more can be typed.
         if try await !finish(id, isJoining) { try await discard(id) }
     }
 
     private func toggle(_ id: String) async throws {
-        if board.isRecording {
+        if display.isRecording {
             // How it ended is told as an event.
             try await client.pauseTake(id, timeout: patience)
-            board.isRecording = false
+            display.isRecording = false
         } else {
             _ = try await client.recordTake(id, timeout: patience)
-            board.isRecording = true
+            display.isRecording = true
         }
     }
 
     private func deleteLast(_ id: String) async throws {
-        if board.isRecording { return board.note("A segment is being recorded; Enter ends it.") }
+        if display.isRecording { return display.note("A segment is being recorded; Enter ends it.") }
         guard let last = try await client.take(id, timeout: command.timeout).segments.last else {
-            return board.note("There is no segment.")
+            return display.note("There is no segment.")
         }
         try await client.deleteSegment(last.id, ofTake: id, timeout: command.timeout)
     }
 
     /// - Returns: false: there is nothing to be joined.
-    private func finish(_ id: String, _ isJoining: OneWaySwitch) async throws -> Bool {
-        if board.isRecording { try await toggle(id) }
+    private func finish(_ id: String, _ isJoining: OneTimeEvent) async throws -> Bool {
+        if display.isRecording { try await toggle(id) }
         guard try await !client.take(id, timeout: command.timeout).segments.isEmpty else {
-            board.note("There is no segment.")
+            display.note("There is no segment.")
             return false
         }
-        let finishing = TakeFinishing(client: client, patience: max(command.timeout, Client.finishingTimeout))
+        let finishing = TakeJoin(client: client, patience: max(command.timeout, Client.finishingTimeout))
         isJoining.set()
         let finished = try await finishing.finish(id, to: target, replaces: command.place.force)
-        board.clear()
-        try TakeWords.tell(finished, asJSON: command.options.json)
+        display.clear()
+        try TakeText.tell(finished, asJSON: command.options.json)
         return true
     }
 
     private func discard(_ id: String) async throws {
         let deleted = try await client.discardTake(id, timeout: patience)
         if command.options.json { try Output.json(["take": .string(id), "deleted": JSONValue(deleted)]) }
-        board.note("The take is thrown away.")
+        display.note("The take is thrown away.")
     }
 
     // A camera may take its time to give its first picture.
@@ -211,7 +211,7 @@ struct TakeMaking {
 }
 
 /// How far a take is, in one line of the terminal, or a line of JSON each time.
-final class TakeBoard: Sendable {
+final class TakeProgress: Sendable {
     private struct State {
         var isRecording = false
         var isShown = false
@@ -234,11 +234,11 @@ final class TakeBoard: Sendable {
         case .state(let take):
             if asJSON { try Output.json(["take": .string(id), "state": take.json]) }
             isRecording = take.state == "recording"
-            progress(TakeWords.progress(take))
+            progress(TakeText.progress(take))
         case .event(let name, let json):
             if asJSON { try tell(name, json, id) }
-            if name == "exportProgress" { progress(TakeWords.joining(json["progress"]?.double ?? 0)) }
-            if !asJSON, let remark = TakeWords.remark(name, json) { note(remark) }
+            if name == "exportProgress" { progress(TakeText.joining(json["progress"]?.double ?? 0)) }
+            if !asJSON, let remark = TakeText.remark(name, json) { note(remark) }
         case .over: break
         }
     }

@@ -40,10 +40,10 @@ struct TakeCommand: AsyncParsableCommand {
         "The take's id, as 'camerabus take list' lists it, or its beginning, as long as only one begins so."
 
     /// Says when a take is shorter than it is to be; one that is over by now is not.
-    static func tellShortness(of id: String, _ client: Client, timeout: Duration) async throws {
+    static func noteShortness(of id: String, _ client: Client, timeout: Duration) async throws {
         do throws(ClientError) {
             let take = try await client.take(id, timeout: timeout)
-            if let shortness = TakeWords.shortness(take) { Output.note(Table.printable(shortness)) }
+            if let shortness = TakeText.shortness(take) { Output.note(Table.printable(shortness)) }
         } catch {
             guard error.reason == .takeNotFound else { throw error }
         }
@@ -116,10 +116,10 @@ extension TakeCommand {
 
         func check(_ client: Client, timeout: Duration) async throws {
             for device in [device, microphone].compactMap(\.self) {
-                try await Naming.check(device, client, timeout: timeout)
+                try await DeviceArgumentCheck.check(device, client, timeout: timeout)
             }
             guard let device else { return }
-            let rigs = try await Naming.rigs(client, timeout: timeout)
+            let rigs = try await DeviceArgumentCheck.rigs(client, timeout: timeout)
             guard let rig = rigs.first(where: { $0.name == device }) else { return }
             throw Failure(
                 status: ExitStatus.refused,
@@ -146,7 +146,7 @@ extension TakeCommand {
         @OptionGroup var place: Place
 
         func validate() throws {
-            guard TakeMaking.hasTerminal else {
+            guard InteractiveTake.hasTerminal else {
                 throw ValidationError(
                     "That is for a terminal, where Enter begins and ends segments. In scripts: 'camerabus take create', record, pause and finish."
                 )
@@ -155,7 +155,7 @@ extension TakeCommand {
 
         func run(_ client: Client) async throws {
             try await wishes.check(client, timeout: timeout)
-            try await TakeMaking(self, client).run()
+            try await InteractiveTake(self, client).run()
         }
     }
 
@@ -180,12 +180,12 @@ extension TakeCommand {
         /// - Throws: ``Failure`` when there is such a file.
         func path(_ subject: String) throws -> String? {
             guard let output else { return nil }
-            let places = try MoviePlaces(output, rig: nil, fileType: "mp4", count: 1, time: MoviePlaces.time)
-            let path = try MoviePlaces.resolved(places.path(of: subject))
+            let places = try MovieFileNames(output, rig: nil, fileType: "mp4", count: 1, time: MovieFileNames.time)
+            let path = try MovieFileNames.resolved(places.path(of: subject))
             guard path.lowercased().hasSuffix(".mp4") else {
                 throw ValidationError("A take becomes an MP4 file: NAME.mp4.")
             }
-            guard force || !MoviePlaces.exists(path) else {
+            guard force || !MovieFileNames.exists(path) else {
                 throw Failure(
                     status: ExitStatus.refused,
                     description: Table.printable("\(path) is there already; --force replaces it."))
@@ -245,8 +245,8 @@ extension TakeCommand {
             if options.json {
                 try Output.json(ending.json)
             } else {
-                Output.note(Table.printable(TakeWords.ended(ending)))
-                try await TakeCommand.tellShortness(of: take, client, timeout: timeout)
+                Output.note(Table.printable(TakeText.ended(ending)))
+                try await TakeCommand.noteShortness(of: take, client, timeout: timeout)
             }
             if !ending.isSuccess { throw ExitCode(ExitStatus.refused) }
         }
@@ -275,7 +275,7 @@ extension TakeCommand {
             } else if takes.isEmpty {
                 Output.note("There are no takes.")
             } else {
-                try TakeWords.table(takes).print()
+                try TakeText.table(takes).print()
             }
         }
     }
@@ -290,8 +290,8 @@ extension TakeCommand {
         func run(_ client: Client) async throws {
             let take = try await client.take(try await ShortID.take(take, client, timeout), timeout: timeout)
             if options.json { return try Output.json(["take": take.json]) }
-            try TakeWords.table([take]).print()
-            if !take.segments.isEmpty { try TakeWords.table(take.segments).print() }
+            try TakeText.table([take]).print()
+            if !take.segments.isEmpty { try TakeText.table(take.segments).print() }
         }
     }
 
@@ -356,10 +356,10 @@ extension TakeCommand {
         func run(_ client: Client) async throws {
             let target = try place.path("take")
             let take = try await ShortID.take(take, client, timeout)
-            if !options.json { try await TakeCommand.tellShortness(of: take, client, timeout: timeout) }
-            let finishing = TakeFinishing(client: client, patience: max(timeout, Client.finishingTimeout))
+            if !options.json { try await TakeCommand.noteShortness(of: take, client, timeout: timeout) }
+            let finishing = TakeJoin(client: client, patience: max(timeout, Client.finishingTimeout))
             let finished = try await finishing.finish(take, to: target, name: name, replaces: place.force)
-            try TakeWords.tell(finished, asJSON: options.json)
+            try TakeText.tell(finished, asJSON: options.json)
         }
     }
 
@@ -372,7 +372,7 @@ extension TakeCommand {
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: [String]
 
         func run(_ client: Client) async throws {
-            try await Each.run(take, of: "take", asJSON: options.json) { take in
+            try await ForEachName.run(take, of: "take", asJSON: options.json) { take in
                 let take = try await ShortID.take(take, client, timeout)
                 let deleted = try await client.discardTake(take, timeout: max(timeout, Client.movieTimeout))
                 if options.json {

@@ -3,7 +3,7 @@ import BusProtocol
 import Glibc
 
 /// The end of a take: its segments become one file.
-struct TakeFinishing {
+struct TakeJoin {
     let client: Client
     let patience: Duration
 
@@ -27,9 +27,9 @@ struct TakeFinishing {
         _ id: String, to target: String?, name: String? = nil, replaces: Bool = false
     ) async throws -> Finished {
         guard replaces, let target else { return try await finish(id, target, name) }
-        var aside = SetAside()
+        var aside = BackupFiles()
         do {
-            try aside.move(target, with: [MoviePlaces.sideCar(of: target), Self.cover(of: target)])
+            try aside.move(target, with: [MovieFileNames.sideCar(of: target), Self.cover(of: target)])
             let finished = try await finish(id, target, name)
             aside.settle(replaced: [target])
             return finished
@@ -50,7 +50,7 @@ struct TakeFinishing {
         let refusal: ClientError
         do throws(ClientError) {
             let take = try await join(id, to: target, name: name)
-            let (path, advice) = Bringing.place(of: take.id, take.path, client)
+            let (path, advice) = Download.place(of: take.id, take.path, client)
             return Finished(take: take, path: path, cover: advice == nil ? take.cover : nil, advice: advice)
         } catch {
             refusal = error
@@ -80,19 +80,19 @@ struct TakeFinishing {
 
     private func finishInLibrary(_ id: String, copyingTo target: String) async throws -> Finished {
         let segments = try await client.take(id).segments
-        let bringing = Bringing(client, timeout: patience, replaces: false)
+        let download = Download(client, timeout: patience, replaces: false)
         // Before the segments are gone.
-        if let first = segments.first { try await bringing.check(segments.map(\.path), of: first.id) }
+        if let first = segments.first { try await download.check(segments.map(\.path), of: first.id) }
         Output.note("The bus may not write there: the movie goes into its library, and comes from there.")
         let take = try await join(id)
         do {
-            try await bringing.bring(id, from: take.path, to: target)
+            try await download.bring(id, from: take.path, to: target)
             guard let cover = take.cover else { return Finished(take: take, path: target, cover: nil) }
             let picture = Self.cover(of: target)
-            try await bringing.bring(id, "cover", from: cover, to: picture)
+            try await download.bring(id, "cover", from: cover, to: picture)
             return Finished(take: take, path: target, cover: picture)
         } catch {
-            Output.note(Table.printable(Bringing.way(to: id, target)))
+            Output.note(Table.printable(Download.way(to: id, target)))
             throw error
         }
     }

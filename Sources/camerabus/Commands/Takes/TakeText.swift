@@ -2,28 +2,28 @@ import BusClient
 import JSON
 
 /// What is said of takes, in people's words.
-enum TakeWords {
+enum TakeText {
     /// How far one is: `segment 2  0:03.1  0:06.2 in all  0:08.8 left`, `2 segments  0:06.2 in all  0:08.8 left`.
     static func progress(_ take: TakeState) -> String {
         let count = take.segments.count
         var words: [String]
         switch take.state {
         case "recording", "ending":
-            words = ["segment \(count + 1)", MovieWords.time(take.duration), "\(MovieWords.time(take.total)) in all"]
+            words = ["segment \(count + 1)", MovieText.time(take.duration), "\(MovieText.time(take.total)) in all"]
         case "finishing": return "joining"
         default:
             if count == 0 { return "nothing is recorded yet" }
-            words = ["\(count) segment\(count == 1 ? "" : "s")", "\(MovieWords.time(take.total)) in all"]
+            words = ["\(count) segment\(count == 1 ? "" : "s")", "\(MovieText.time(take.total)) in all"]
         }
-        if let remaining = take.remaining { words.append("\(MovieWords.time(remaining)) left") }
+        if let remaining = take.remaining { words.append("\(MovieText.time(remaining)) left") }
         if take.state == "ending" { words.append("ending") }
         return words.joined(separator: "  ")
     }
 
     /// How a segment ended: `0:03.1, 0:06.2 in all, 0:08.8 left.`
     static func ended(_ ending: SegmentEnding) -> String {
-        let left = ending.remaining.map { ", \(MovieWords.time($0)) left" } ?? ""
-        let lengths = "\(MovieWords.time(ending.duration)), \(MovieWords.time(ending.total)) in all\(left)."
+        let left = ending.remaining.map { ", \(MovieText.time($0)) left" } ?? ""
+        let lengths = "\(MovieText.time(ending.duration)), \(MovieText.time(ending.total)) in all\(left)."
         let what = ending.isKept ? lengths : "Nothing of the segment was kept."
         guard !ending.isSuccess else { return what }
         return "\(ending.reason): \(ending.message ?? "The segment has ended.") \(what)"
@@ -46,7 +46,7 @@ enum TakeWords {
     /// What to say of a take that is shorter than it is to be; nil: it isn't, or may be as short as you like.
     static func shortness(_ take: TakeState) -> String? {
         guard let least = take.minDuration, take.total < least else { return nil }
-        return "The take is \(MovieWords.time(take.total)) long, and is to be \(MovieWords.time(least)) at least."
+        return "The take is \(MovieText.time(take.total)) long, and is to be \(MovieText.time(least)) at least."
     }
 
     /// How much is joined: `joining 42 %`.
@@ -60,31 +60,31 @@ enum TakeWords {
             let of = [take.device ?? take.session, take.microphone].compactMap(\.self)
             table.add(
                 take.id, take.name, of.joined(separator: ", "), take.state, "\(take.segments.count)",
-                MovieWords.time(take.total), take.remaining.map(MovieWords.time) ?? "-",
-                Describing.holder(take.json["owner"]))
+                MovieText.time(take.total), take.remaining.map(MovieText.time) ?? "-",
+                ValueText.holder(take.json["owner"]))
         }
         return table
     }
 
     static func table(_ segments: [TakeSegment]) -> Table {
         var table = Table("SEGMENT", ">LENGTH", "FILE")
-        for segment in segments { table.add(segment.id, MovieWords.time(segment.duration), segment.path) }
+        for segment in segments { table.add(segment.id, MovieText.time(segment.duration), segment.path) }
         return table
     }
 
     /// The finished movie's file, or its id where that is on another machine, on standard output, all else on standard error.
-    static func tell(_ finished: TakeFinishing.Finished, asJSON: Bool) throws {
+    static func tell(_ finished: TakeJoin.Finished, asJSON: Bool) throws {
         if asJSON { return try Output.json(finished.take.json) }
         try Output.line(Table.printable(finished.path))
         let take = finished.take
         let cover = finished.cover.map { ", cover \($0)" } ?? ""
         let how = take.isEncoded ? ", encoded" : ""
         Output.note(
-            Table.printable("\(MovieWords.time(take.duration)), \(ByteCount.text(take.size))\(how)\(cover)."))
+            Table.printable("\(MovieText.time(take.duration)), \(ByteSize.text(take.size))\(how)\(cover)."))
         if let advice = finished.advice { Output.note(advice) }
     }
 
     private static func time(_ milliseconds: JSONValue?) -> String {
-        MovieWords.time(.milliseconds(milliseconds?.double ?? 0))
+        MovieText.time(.milliseconds(milliseconds?.double ?? 0))
     }
 }
