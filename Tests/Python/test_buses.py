@@ -50,17 +50,17 @@ class Matching(unittest.TestCase):
 
 class Words(unittest.TestCase):
     def test_what_is_known_of_clocks_is_said_in_words(self) -> None:
-        self.assertEqual(str(Clock(True, 2_500_000)), "wrong by 2.5 ms at most")
-        self.assertEqual(str(Clock(False, 2_500_000)), "wrong by 2.5 ms at most, and kept by nobody now")
+        self.assertEqual(str(Clock(True, 2_500_000)), "error at most 2.5 ms")
+        self.assertEqual(str(Clock(False, 2_500_000)), "error at most 2.5 ms, not synchronized now")
         self.assertNotIn("None", str(Clock(False, None)))
         offsets = {"a/x": 0, "b/y": 1_200_000}
-        found = HostSet({"a/x": None, "b/y": None}, offsets, (), 40_000)  # type: ignore[dict-item]
-        self.assertEqual(str(found), "a/x, b/y: 1.2 ms apart, wrong by 0.04 ms at most")
+        both = HostSet({"a/x": None, "b/y": None}, offsets, (), 40_000)  # type: ignore[dict-item]
+        self.assertEqual(str(both), "a/x, b/y: 1.2 ms apart, error at most 0.04 ms")
         unsure = HostSet({"a/x": None, "b/y": None}, offsets, ("c/z",), None, ("b",))  # type: ignore[dict-item]
-        self.assertIn("not known", unsure.doubt)
+        self.assertIn("unknown", unsure.doubt)
         self.assertTrue(unsure.doubt.endswith("the clock of b"), unsure.doubt)
         self.assertIn("(without c/z)", str(unsure))
-        self.assertEqual(HostSet({}, {"a/x": 0, "a/y": 0}, (), 0).doubt, "by one clock")
+        self.assertEqual(HostSet({}, {"a/x": 0, "a/y": 0}, (), 0).doubt, "measured by one clock")
 
 
 class TwoBuses(BusTestCase):
@@ -97,7 +97,7 @@ class Several(TwoBuses):
             self.buses.devices()["rig/cam9"]
         for name in ("'rig/cam9'", "rig/cam0", "here/cam1"):
             self.assertIn(name, caught.exception.message)
-        with self.assertRaisesRegex(KeyError, "There are: rig, here"):
+        with self.assertRaisesRegex(KeyError, "Known: rig, here"):
             self.buses["nowhere"]
 
     def test_an_error_says_which_bus_it_is_of(self) -> None:

@@ -363,7 +363,7 @@ class Frames(BusTestCase):
     def test_silence_is_explained(self) -> None:
         with self.client.frames("cam0", timeout=2) as frames, self.assertRaises(BusTimeout) as caught:
             next(frames)
-        self.assertIn("cam0 gave no frame (worker running, streaming)", str(caught.exception))
+        self.assertIn("cam0 delivered no frame (worker running, streaming)", str(caught.exception))
 
     def test_silence_of_a_device_in_trouble_is_that_trouble(self) -> None:
         error = {"reason": "deviceDisconnected", "message": "cam0 is unplugged."}
@@ -385,7 +385,7 @@ class Frames(BusTestCase):
         self.bus.do(lambda: self.bus._publishers["cam0"].close(linger=0))
         with self.assertRaises(BusTimeout) as caught:
             self.client.frames("cam0", timeout=0.1)
-        self.assertIn("answered no subscription", str(caught.exception))
+        self.assertIn("did not accept the subscription", str(caught.exception))
         self.bus.do(lambda: self.bus._publishers.__setitem__("cam0", self.bus._publisher("media/cam0.sock")))
 
     def test_a_device_is_asked_for(self) -> None:

@@ -145,7 +145,7 @@ class Silence(BusTestCase):
             self.bus.stop()
             with (
                 mock.patch("camerabus.silence.SILENCE", 0.05),
-                self.assertRaisesRegex(BusNotRunning, "not running any more"),
+                self.assertRaisesRegex(BusNotRunning, "does not run any more"),
             ):
                 next(frames)
         self.bus.start()

@@ -68,10 +68,8 @@ def bring(core: Core, movie: str, target: str) -> Steps[None]:
     try:
         yield from fetch(core, movie, target, "path", False, None, None)
     except (CaptureError, OSError) as error:
-        error.add_note(
-            f"The movie is in the bus's library: fetch_from_library({movie!r}, {target!r}) brings it, and goes on "
-            "where this ended."
-        )
+        how = f"fetch_from_library({movie!r}, {target!r})"
+        error.add_note(f"The movie is in the library of the bus. To continue the download: {how}")
         raise
     try:
         # One that is there is of a movie that is there no more.

@@ -27,7 +27,7 @@ class HostDevices(dict[str, Device]):
     """Devices by `host/device`. Raises `DeviceNotFound` of a name that none has."""
 
     def __missing__(self, name: str) -> Device:
-        raise DeviceNotFound(f"No device is called '{name}'. There are: {', '.join(self) or 'none'}.", {"device": name})
+        raise DeviceNotFound(f"There is no device '{name}'. Known: {', '.join(self) or 'none'}.", {"device": name})
 
 
 class BusesBase(Generic[C]):
@@ -50,7 +50,7 @@ class BusesBase(Generic[C]):
         try:
             return self._clients[host]
         except KeyError:
-            raise KeyError(f"No bus is called {host!r}. There are: {', '.join(self._clients)}.") from None
+            raise KeyError(f"There is no bus {host!r}. Known: {', '.join(self._clients)}.") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._clients)
@@ -90,7 +90,7 @@ class BusesBase(Generic[C]):
         self, names: tuple[str, ...], rendition: str | None, limit: int | None, timeout: float, errors: FrameErrors
     ) -> HostFeed:
         if not names:
-            raise TypeError("The name of at least one device is needed: HOST/DEVICE.")
+            raise TypeError("Name at least one device: HOST/DEVICE.")
         feeds = {
             host: FrameFeed(self._clients[host]._open, devices, rendition, None, timeout, errors)
             for host, devices in self._split(*names).items()

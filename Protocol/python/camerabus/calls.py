@@ -67,7 +67,7 @@ def changes(
     if isinstance(wanted, str):
         wanted = {"device": wanted, "activeFormat": activeFormat, "frameRate": frameRate, "controls": controls}
     elif activeFormat is not None or frameRate is not None or controls is not None:
-        raise TypeError("activeFormat, frameRate and controls go with the id of one device, or into each change")
+        raise TypeError("activeFormat, frameRate and controls need the id of one device; otherwise put them into each change")
     batch = [wanted] if isinstance(wanted, Mapping) else wanted
     return [{name: _wire(value) for name, value in change.items() if value is not None} for change in batch]
 
@@ -89,7 +89,7 @@ def _wire(value: Any) -> Any:
 
 def _object(result: Any) -> dict[str, Any]:
     if not isinstance(result, dict):
-        raise ProtocolError("The bus answered with something else than an object.")
+        raise ProtocolError("The answer of the bus is invalid: it is not an object.")
     return result
 
 

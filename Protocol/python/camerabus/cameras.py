@@ -41,7 +41,7 @@ class CameraControl:
 
 def _controls(result: Any) -> dict[str, CameraControl]:
     if not isinstance(result, dict):
-        raise ProtocolError("The bus answered with something else than an object.")
+        raise ProtocolError("The answer of the bus is invalid: it is not an object.")
     return {control.name: control for control in read_list(CameraControl, result.get("cameraControls", []))}
 
 
@@ -81,7 +81,7 @@ class _Calls(Opened):
         self, device: str, factor: float | None, value: float | None, rate: float | None, lock: LockBase | str | None
     ) -> Call[float]:
         if (factor is None) == (value is None):
-            raise TypeError("a zoom ramp goes to a factor or to a value")
+            raise TypeError("a zoom ramp needs either a factor or a value")
         token = token_for(self._open, [device], lock)
         seconds: Callable[[Any], float] = lambda result: result.get("milliseconds", 0) / 1000
         return _call("device.zoomRamp", device, token, seconds, factor=factor, value=value, rate=rate)

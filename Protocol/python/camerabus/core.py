@@ -63,21 +63,21 @@ def decode_reply(parts: Sequence[memoryview]) -> tuple[Any, Reply | CaptureError
     try:
         reply = json.loads(bytes(parts[0]))
     except (ValueError, IndexError):
-        raise ProtocolError("The bus answered with what is no JSON.") from None
+        raise ProtocolError("The answer of the bus is not valid JSON.") from None
     if not isinstance(reply, dict) or reply.get("jsonrpc") != "2.0" or "id" not in reply:
-        raise ProtocolError("The bus answered with what is no JSON-RPC 2.0 response.")
+        raise ProtocolError("The answer of the bus is not a JSON-RPC 2.0 response.")
     if ("result" in reply) == ("error" in reply):
-        raise ProtocolError("The bus answered with neither or both of result and error.")
+        raise ProtocolError("The answer of the bus is invalid: it needs exactly one of result and error.")
     if "error" in reply:
         return reply["id"], CaptureError.from_wire(reply["error"])
     result = reply["result"]
     announced = result.get("attachments", []) if isinstance(result, dict) else []
     if not isinstance(announced, list) or len(announced) != len(parts) - 1:
-        raise ProtocolError("The bus answered with other attachments than it announced.")
+        raise ProtocolError("The answer of the bus is invalid: its attachments differ from the announced ones.")
     attachments = []
     for item, data in zip(announced, parts[1:]):
         if not isinstance(item, dict) or item.get("bytes") != len(data):
-            raise ProtocolError("The bus answered with an attachment of another size than it announced.")
+            raise ProtocolError("The answer of the bus is invalid: an attachment has another size than announced.")
         attachments.append(Attachment(name=item.get("name", ""), contentType=item.get("contentType", ""), data=data))
     return reply["id"], Reply(result=result, attachments=tuple(attachments))
 
@@ -122,7 +122,7 @@ class Channel:
         message = encode_request(number, method, params, key)
         if len(message) > limit:
             raise LimitExceeded(
-                f"A request may have {limit:.0f} bytes, this one has {len(message)}.",
+                f"The request is too long: {len(message)} bytes of at most {limit:.0f}.",
                 {"limit": "requestBytes", "maximum": int(limit)},
             )
         yield from self._send(message, until)
@@ -135,7 +135,7 @@ class Channel:
                         raise outcome
                     return outcome
             if self.look():
-                raise BusGone(f"The bus at {self._place} went away before it answered {method}.")
+                raise BusGone(f"The bus at {self._place} ended before it answered {method}.")
             if is_over(until):
                 raise BusTimeout(f"The bus at {self._place} did not answer {method} in time.")
             yield Wait((self._socket, self._link.monitor), until)
@@ -226,11 +226,11 @@ class Core:
 
     def _tell_if_not_kept(self, method: str, result: Any) -> None:
         if isinstance(result, dict) and result.get("kept") is False:
-            why = "it is so, and may be as before with the next bus. The bus's log says why."
-            self._tell(NotKept, f"{method}: the bus could not write what was changed to its disk; {why}")
+            why = "it is lost when the bus ends. The log of the bus shows the cause."
+            self._tell(NotKept, f"{method}: the change is active, but the bus could not write it to its disk; {why}")
 
     def tell_not_shared(self) -> None:
-        self._tell(NotShared, f"shared=True: {self.place} is on another machine, so frames come as usual.")
+        self._tell(NotShared, f"shared=True: {self.place} is on another machine, so frames arrive over the network.")
 
     def _tell(self, kind: type[Warning], message: str) -> None:
         if kind not in self._told:
@@ -344,7 +344,7 @@ class Core:
         hello = read(Hello, reply.result)
         if hello.protocol != PROTOCOL:
             raise VersionUnsupported(
-                f"The bus speaks version {hello.protocol} of the protocol, this client version {PROTOCOL}.",
+                f"The bus uses version {hello.protocol} of the protocol, this client version {PROTOCOL}. Update the older one.",
                 {"supported": [hello.protocol]},
             )
         self.hello = hello

@@ -70,7 +70,7 @@ class CaptureError(Exception):
     def from_wire(error: Any) -> CaptureError:
         """The exception for the `error` object of a reply."""
         if not isinstance(error, dict):
-            return ProtocolError("The bus answered with an error that is no object.")
+            return ProtocolError("The answer of the bus is invalid: its error is not an object.")
         data = error.get("data")
         data = dict(data) if isinstance(data, dict) else {}
         reason = data.pop("reason", None)
@@ -82,7 +82,7 @@ class CaptureError(Exception):
     def from_header(error: Any) -> CaptureError:
         """The exception for the `error` member of a frame header, or of a device: {reason, message, data?}."""
         if not isinstance(error, dict):
-            return ProtocolError("The bus sent an error that is no object.")
+            return ProtocolError("The bus sent an error that is not an object.")
         data = error.get("data")
         data = dict(data) if isinstance(data, dict) else {}
         return CaptureError.of(str(error.get("reason", "internalError")), str(error.get("message", "")), data)

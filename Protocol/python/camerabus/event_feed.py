@@ -42,7 +42,7 @@ class EventFeed(Feed[Event]):
         self.subscription = subscription
         try:
             if not (yield from begin_all([subscription], deadline(core.timeout if timeout is None else timeout))):
-                raise BusTimeout(f"The bus at {core.place} answered no subscription.")
+                raise BusTimeout(f"The bus at {core.place} did not accept the subscription in time.")
             core.hello = yield from core.ask(core.greeting(), timeout)
             self._continuity.start(core.hello.epoch, core.hello.sequence)
         except BaseException:
@@ -94,7 +94,7 @@ class EventFeed(Feed[Event]):
         except (ValueError, IndexError):
             body = None
         if not isinstance(body, dict):
-            raise ProtocolError("An event came that is no JSON object.")
+            raise ProtocolError("An event is not a JSON object.")
         topic = message[0].bytes.decode(errors="replace")
         if topic == LAST_WORD:
             self._has_ended = True
@@ -130,7 +130,7 @@ class EventFeed(Feed[Event]):
             return self._probed_until
         self.rest()
         if (problem := place.why_not()) is not None:
-            raise BusNotRunning(f"The bus at {place} is not running any more ({problem}).")
+            raise BusNotRunning(f"The bus at {place} does not run any more ({problem}).")
         raise BusTimeout(f"The bus at {place} has been silent for {silence.SILENCE:g} s.")
 
     def _event(self, topic: str, body: Mapping[str, Any]) -> Event | None:

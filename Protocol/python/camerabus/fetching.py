@@ -60,7 +60,8 @@ def read_part(core: Core, entry: str, file: str, offset: int, length: int, timeo
                 raise
             continue
         if part.offset != offset or len(part.data) > length:
-            raise ProtocolError("The bus answered library.read with another part than it was asked for.")
+            message = "The answer of the bus to library.read is invalid: it contains another part of the file."
+            raise ProtocolError(message)
         return part
 
 
@@ -68,9 +69,9 @@ def _part(reply: Reply) -> LibraryPart:
     result = reply.result if isinstance(reply.result, dict) else {}
     name, size, offset, revision = (result.get(key) for key in ("name", "size", "offset", "revision"))
     if not (isinstance(name, str) and isinstance(size, int) and isinstance(offset, int) and isinstance(revision, str)):
-        raise ProtocolError("The bus answered library.read without a part of the file.")
+        raise ProtocolError("The answer of the bus to library.read is invalid: it contains no part of the file.")
     if len(reply.attachments) != 1 or size < 0 or not REVISION.fullmatch(revision):
-        raise ProtocolError("The bus answered library.read without a part of the file.")
+        raise ProtocolError("The answer of the bus to library.read is invalid: it contains no part of the file.")
     return LibraryPart(
         name=name, size=size, offset=offset, revision=revision, data=reply.attachments[0].data, raw=result
     )
@@ -90,9 +91,7 @@ def fetch(
                 yield from in_thread(partial.publish, overwrite)
                 return known.size
             partial.discard()
-    raise ClientError(
-        f"The file of {entry} was changed while it was read, more than once. Try again when nobody writes to it."
-    )
+    raise ClientError(f"The file of {entry} changed several times while it was read. Try again later.")
 
 
 def _fill(
@@ -109,7 +108,7 @@ def _fill(
         if part.revision != known.revision:
             return False
         if not 0 < len(part.data) <= known.size - offset:
-            raise ProtocolError("The bus answered library.read with less than the file has, or more.")
+            raise ProtocolError("The answer of the bus to library.read is invalid: the file has another length.")
         # No more is under way than comes in about a second: other answers don't wait for long.
         took = time.monotonic() - begin
         if took < 0.25:

@@ -34,8 +34,8 @@ def find_bus(runtime_dir: str | os.PathLike[str] | None = None, environ: Mapping
             return directory
         seen.append(f"{directory} ({problem})")
     raise BusNotRunning(
-        f"No bus is running: looked in {', '.join(seen)}. Start one with `make run` in the project, or `camerabusd "
-        "--virtual 2`."
+        f"No bus is running. Searched: {', '.join(seen)}. "
+        "Start one with `make run` in the project, or `camerabusd --virtual 2`."
     )
 
 
@@ -67,11 +67,11 @@ def why_not(directory: Path) -> str | None:
         except BlockingIOError:
             return None  # its queue is full: somebody listens
         except FileNotFoundError:
-            return "not there"
+            return "does not exist"
         except ConnectionRefusedError:
-            return "nobody listens"
+            return "no process answers at its socket"
         except PermissionError:
-            return "no permission; members of the group camerabus have it"
+            return "no permission: are you in the group camerabus?"
         except OSError as error:
             return error.strerror or str(error)
     return None

@@ -46,10 +46,10 @@ class Frame:
         try:
             members = json.loads(header)
         except ValueError:
-            raise ProtocolError("A frame came with a header that is no JSON.") from None
+            raise ProtocolError("The header of a frame is not valid JSON.") from None
         version = members.get("v") if isinstance(members, dict) else None
         if version != 1:
-            raise VersionUnsupported(f"A frame came with a header of version {version!r}, not 1.", {"supported": [1]})
+            raise VersionUnsupported(f"The header of a frame has version {version!r}, not 1.", {"supported": [1]})
         frame = Frame(topic.decode(errors="replace"), members, payload, lost)
         if "error" not in members:
             _check(members, len(payload))
@@ -161,9 +161,8 @@ class Frame:
         try:
             import numpy
         except ImportError:
-            raise ImportError(
-                "Frame.array() needs NumPy (apt install python3-numpy); Frame.payload does without."
-            ) from None
+            message = "Frame.array() needs NumPy (apt install python3-numpy); Frame.payload needs no NumPy."
+            raise ImportError(message) from None
         planes, width, height = self.planes, self.width, self.height
         if not planes:
             raise ValueError("This frame has no picture.")
@@ -178,7 +177,7 @@ class Frame:
         elif self.format in ("NV12", "420f", "YU12"):
             if not _is_one_block(self.format, planes, width, height):
                 raise ValueError(
-                    f"The planes of this {self.format} picture do not lie together: take plane(0), plane(1), …"
+                    f"The planes of this {self.format} picture are not contiguous; use plane(0), plane(1), …"
                 )
             shape, strides = (height * 3 // 2, width), (stride, 1)
         else:
@@ -199,29 +198,29 @@ def _check(header: Mapping[str, Any], payload: int) -> None:
     # A number that isn't there or doesn't fit would only show later, as something stranger.
     for name in _COUNTS:
         if not _is_count(header.get(name)):
-            raise ProtocolError(f"A frame came with a header without a usable '{name}'.")
+            raise ProtocolError(f"The header of a frame has no usable '{name}'.")
     for name in _WORDS:
         if not isinstance(header.get(name), str):
-            raise ProtocolError(f"A frame came with a header without a usable '{name}'.")
+            raise ProtocolError(f"The header of a frame has no usable '{name}'.")
     time, planes = header.get("timestamp"), header.get("planes")
     if not isinstance(time, dict) or not isinstance(time.get("source"), str):
-        raise ProtocolError("A frame came with a header without a usable 'timestamp'.")
+        raise ProtocolError("The header of a frame has no usable 'timestamp'.")
     if not all(isinstance(time.get(clock), int) for clock in ("monotonic", "realtime")):
-        raise ProtocolError("A frame came with a header without a usable 'timestamp'.")
+        raise ProtocolError("The header of a frame has no usable 'timestamp'.")
     if not isinstance(header.get("mirrored"), bool) or not isinstance(planes, list):
-        raise ProtocolError("A frame came with a header without a usable 'mirrored' or 'planes'.")
+        raise ProtocolError("The header of a frame has no usable 'mirrored' or 'planes'.")
     if "buffer" in header and not payload:
         buffer = header["buffer"]
         if not isinstance(buffer, dict) or not isinstance(buffer.get("ring"), str):
-            raise ProtocolError("A frame came with a place in shared memory that is none.")
+            raise ProtocolError("A frame has an invalid place in shared memory.")
         if not all(_is_count(buffer.get(name)) for name in ("slot", "offset", "bytes", "stamp")):
-            raise ProtocolError("A frame came with a place in shared memory that is none.")
+            raise ProtocolError("A frame has an invalid place in shared memory.")
         payload = buffer["bytes"]
     for plane in planes:
         if not isinstance(plane, dict) or not all(_is_count(plane.get(name)) for name in ("offset", "stride", "bytes")):
-            raise ProtocolError("A frame came with a plane that is none.")
+            raise ProtocolError("A frame has an invalid plane.")
         if plane["offset"] + plane["bytes"] > payload:
-            raise ProtocolError("A frame came with a plane that reaches beyond its payload.")
+            raise ProtocolError("A plane of a frame is longer than its payload.")
 
 
 def _is_count(value: Any) -> bool:

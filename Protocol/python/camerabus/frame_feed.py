@@ -118,7 +118,7 @@ class FrameFeed(Feed[Frame]):
                     self._rings[device].connect()
             if not (yield from begin_all(self._subscriptions, deadline(self._timeout))):
                 late = [name for name, each in zip(self._devices, self._subscriptions) if not each.is_in_force]
-                raise (yield from self._explain(late, "answered no subscription"))
+                raise (yield from self._explain(late, "did not accept the subscription"))
         except BaseException:
             self.close()
             raise
@@ -158,7 +158,7 @@ class FrameFeed(Feed[Frame]):
                 for each in self._subscriptions:
                     each.probe()
             elif is_over(until) or (probes and not any(each.is_probing for each in self._subscriptions)):
-                raise (yield from self._explain(self._devices, "gave no frame"))
+                raise (yield from self._explain(self._devices, "delivered no frame"))
             yield from self._silence.look()
             sockets = [
                 socket for each in (*self._subscriptions, self._bus) if each is not None for socket in each.sockets
@@ -245,7 +245,7 @@ class FrameFeed(Feed[Frame]):
             if device.error is not None:
                 return device.error
             if name in self._rings and (problem := self._rings[name].problem) is not None:
-                return BusNotRunning(f"The shared memory of {name} can't be had ({problem}).")
+                return BusNotRunning(f"The shared memory of {name} is not available ({problem}).")
             worker = device.worker.state if device.worker else "unknown"
             known.append(f"{name} {what} (worker {worker}, {'streaming' if device.isStreaming else 'not streaming'})")
         return BusTimeout(f"Within {self._timeout:g} s {' and '.join(known)}.")

@@ -31,8 +31,8 @@ class Clock(NamedTuple):
 
     def __str__(self) -> str:
         if self.error is None:
-            return "how wrong it is, is not known: neither NTP nor PTP keeps it"
-        return f"wrong by {self.error / 1e6:.3g} ms at most{'' if self.synchronized else ', and kept by nobody now'}"
+            return "error unknown: neither NTP nor PTP synchronizes it"
+        return f"error at most {self.error / 1e6:.3g} ms{'' if self.synchronized else ', not synchronized now'}"
 
 
 class HostFrame(NamedTuple):
@@ -66,11 +66,8 @@ class HostSet:
     def doubt(self) -> str:
         """What `uncertainty` says, in words."""
         if self.uncertainty is None:
-            return (
-                "by how much that is wrong is not known: neither NTP nor PTP keeps the clock of "
-                f"{' and '.join(self.unsure)}"
-            )
-        return f"wrong by {self.uncertainty / 1e6:.3g} ms at most" if self.uncertainty else "by one clock"
+            return f"error unknown: neither NTP nor PTP synchronizes the clock of {' and '.join(self.unsure)}"
+        return f"error at most {self.uncertainty / 1e6:.3g} ms" if self.uncertainty else "measured by one clock"
 
     def __str__(self) -> str:
         without = f" (without {', '.join(self.missing)})" if self.missing else ""

@@ -43,7 +43,8 @@ class Lease:
 
     def refused(self, why: str) -> None:
         """The bus has said that this client may hold no lock any more."""
-        self._error = LockLost(f"The lock has ended with what this client was allowed. {why}", {"fence": self._fence})
+        message = f"The lock has ended, because this client lost its permission. {why}"
+        self._error = LockLost(message, {"fence": self._fence})
 
     @property
     def until(self) -> float:
@@ -55,9 +56,8 @@ class Lease:
         """Why the lock is over; None: it isn't."""
         if self._error is None and is_over(self._until):
             self._error = LockLost(
-                f"The lock's lease is over: for {self.seconds:g} s the bus at {self._place} could not be asked to "
-                "renew it. "
-                "The link is cut, or this program's key was taken back.",
+                f"The lock has ended: its lease of {self.seconds:g} s has expired, because the bus at {self._place} "
+                "was not reachable. The connection is cut, or this program's key was revoked.",
                 {"fence": self._fence},
             )
         return self._error

@@ -118,7 +118,7 @@ def library(
 def library_entry(entry: str) -> Call[LibraryEntry]:
     def entry_of(result: Any) -> LibraryEntry:
         if not isinstance(result, dict) or "entry" not in result:
-            raise ProtocolError("The bus answered without 'entry'.")
+            raise ProtocolError("The answer of the bus is invalid: it contains no 'entry'.")
         return read(LibraryEntry, result["entry"])
 
     return Call("library.get", {"id": entry}, entry_of, True)

@@ -109,9 +109,7 @@ class LockBase:
         try:
             result = yield from self._core.ask(Call("device.renew", {"lock": self._offered}, dict, True), timeout)
         except LockLost as lost:
-            message = (
-                f"The lock in ${VARIABLE}, under which this program was started, is not held any more, or never was."
-            )
+            message = f"The lock in ${VARIABLE} of this program has ended or never existed."
             raise LockLost(message, lost.data) from None
         wanted: Sequence[str] = self.devices
         if (
@@ -131,8 +129,9 @@ class LockBase:
             (covered if device in result.get("devices", self.devices) else missing).append(device)
         if missing and covered:
             raise LockRequired(
-                f"The lock in ${VARIABLE}, under which this program was started, covers {', '.join(covered)} but not "
-                f"{', '.join(missing)}, and a lock on all of them would have to wait for it: lock all of them there.",
+                f"The lock in ${VARIABLE} of this program covers {', '.join(covered)} but not {', '.join(missing)}. "
+                "A second lock "
+                "would have to wait for the first one. Lock all devices with the first lock.",
                 {"devices": missing},
             )
         if not missing:

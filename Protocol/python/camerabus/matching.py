@@ -31,7 +31,7 @@ class RealtimeMatcher(Generic[F]):
 
     def __init__(self, names: Sequence[str], tolerance: int, patience: int) -> None:
         if len(set(names)) != len(names) or len(names) < 2:
-            raise ValueError("Frames of two cameras or more can be matched, each of which is named once.")
+            raise ValueError("To match frames, name at least two cameras, each once.")
         self._lead, self._others = names[0], tuple(names[1:])
         self._tolerance = tolerance
         self._patience = patience

@@ -70,9 +70,7 @@ class MirrorBase(Mapping[str, Any]):
         yield from self._update(deadline(0))
         while not condition(self):
             if is_over(until):
-                raise BusTimeout(
-                    f"The state under {self.prefix} did not become what was waited for within {timeout:g} s."
-                )
+                raise BusTimeout(f"The state under {self.prefix} did not change as expected within {timeout:g} s.")
             yield from self._update(until)
 
     def _receive(self, topic: str, message: Mapping[str, Any]) -> None:
@@ -91,6 +89,5 @@ class MirrorBase(Mapping[str, Any]):
             self._state.adopt((yield from self._core.ask(calls.snapshot(self.prefix))))
             if not self._state.needs_snapshot:
                 return
-        raise BusTimeout(
-            f"The state under {self.prefix} can't be followed: every snapshot is older than what came before it."
-        )
+        why = "every snapshot is older than an earlier message"
+        raise BusTimeout(f"The state under {self.prefix} can't be followed: {why}.")

@@ -218,7 +218,7 @@ def _started(result: Any) -> list[MovieStart]:
     movies = _object(result).get("movies")
     found = [read(MovieStart, result)] if movies is None else read_list(MovieStart, movies)
     if not found or not all(movie.movie and (movie.path or movie.url) for movie in found):
-        raise ProtocolError("The bus answered without a movie.")
+        raise ProtocolError("The answer of the bus is invalid: it contains no movie.")
     return found
 
 

@@ -111,7 +111,7 @@ class MovieMirror(MirrorBase):
             if value is None and (yield from self._has_ended()):
                 break
             if is_over(until):
-                raise BusTimeout(f"The movie {self._movie.id} has not changed in time.")
+                raise BusTimeout(f"The movie {self._movie.id} did not change in time.")
             try:
                 yield from self._update(until)
             except BusEnded:
@@ -174,7 +174,7 @@ class Movie(MovieBase):
         try:
             while run(mirror.next(until)) is not None:
                 if is_over(until):
-                    raise BusTimeout(f"The movie {self.id} has not ended within {timeout:g} s.")
+                    raise BusTimeout(f"The movie {self.id} did not end within {timeout:g} s.")
         finally:
             mirror.close()
         run(self._come())
@@ -224,7 +224,7 @@ class AsyncMovie(MovieBase):
         try:
             while await self._run(mirror.next(until)) is not None:
                 if is_over(until):
-                    raise BusTimeout(f"The movie {self.id} has not ended within {timeout:g} s.")
+                    raise BusTimeout(f"The movie {self.id} did not end within {timeout:g} s.")
         finally:
             mirror.close()
         await self._run(self._come())

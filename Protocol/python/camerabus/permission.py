@@ -27,7 +27,7 @@ def user_id(user: int | str) -> int:
 
 def _object(result: Any) -> dict[str, Any]:
     if not isinstance(result, dict):
-        raise ProtocolError("The bus answered with something else than an object.")
+        raise ProtocolError("The answer of the bus is invalid: it is not an object.")
     return result
 
 
@@ -65,11 +65,11 @@ def _reset(user: int | str, media: tuple[str, ...]) -> Call[dict[str, Any]]:
 def why_refused(uid: int, media: str, status: str) -> Unauthorized:
     """What is to be done about it."""
     message = {
-        "notDetermined": f"Nobody has allowed uid {uid} {media} yet; 'camerabus allow {uid} {media}', typed by an "
-        "administrator, does.",
-        "denied": f"An administrator has refused uid {uid} {media}; 'camerabus allow {uid} {media}', typed by one, "
-        "allows it.",
-    }.get(status, f"The configuration keeps uid {uid} from {media}: see [permission] in camerabus.toml.")
+        "notDetermined": f"uid {uid} has no permission for {media} yet. "
+        f"An administrator allows it with 'camerabus allow {uid} {media}'.",
+        "denied": f"An administrator has refused {media} to uid {uid}. "
+        f"An administrator allows it with 'camerabus allow {uid} {media}'.",
+    }.get(status, f"The configuration refuses {media} to uid {uid}. See [permission] in camerabus.toml.")
     return Unauthorized(message, {"status": status, "needed": media})
 
 

@@ -19,7 +19,7 @@ LIVE_PHOTO_REACH = 1.5
 def _timestamp() -> Any:
     def convert(value: Any) -> Timestamp:
         if not isinstance(value, dict):
-            raise ProtocolError("The bus sent a photo without a time.")
+            raise ProtocolError("The bus sent a photo that has no time.")
         return Timestamp(int(value.get("monotonic", 0)), int(value.get("realtime", 0)), str(value.get("source", "")))
 
     return field(default=Timestamp(0, 0, ""), metadata={"read": convert})
@@ -70,9 +70,8 @@ class Photo:
         try:
             from PIL import Image
         except ImportError:
-            raise ImportError(
-                "Photo.image() needs Pillow (apt install python3-pil); Photo.data does without."
-            ) from None
+            message = "Photo.image() needs Pillow (apt install python3-pil); Photo.data needs no Pillow."
+            raise ImportError(message) from None
         return Image.open(io.BytesIO(self._bytes()))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -118,9 +117,10 @@ class LivePhotoMovie:
 
 def _delivered(what: str, data: builtins.bytes | None, path: str | None) -> builtins.bytes:
     if data is None:
-        where = f" It is in the bus's library: {path}" if path else ""
+        where = f" It is in the library of the bus: {path}" if path else ""
         raise ValueError(
-            f"This {what}'s bytes did not come with the reply: deliver=['reply', 'library'] asks for both.{where}"
+            f"The reply does not contain the bytes of this {what}. "
+            f"To get both, use deliver=['reply', 'library'].{where}"
         )
     return data
 

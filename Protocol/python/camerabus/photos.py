@@ -69,7 +69,7 @@ def settings(
 ) -> dict[str, Any]:
     """The `settings` of `photo.capture`."""
     if bracket is not None and bracket_durations is not None:
-        raise ValueError("A bracket is either of exposure values or of durations.")
+        raise ValueError("A bracket takes either exposure values or durations.")
     steps: dict[str, Any] | None = None
     if bracket is not None:
         steps = {"exposureBias": list(bracket)}
@@ -101,9 +101,9 @@ def _params(
     lock: LockBase | str | None,
 ) -> dict[str, Any]:
     if rig is not None and (devices or session is not None) or session is not None and len(devices) > 1:
-        raise ValueError("Photos are of devices, of a rig, or of a session and at most one of its cameras.")
+        raise ValueError("Name devices, or a rig, or a session with at most one of its cameras.")
     if not devices and rig is None and session is None:
-        raise ValueError("Name a camera, or several, a rig or a session.")
+        raise ValueError("Name one or more cameras, a rig or a session.")
     subject = given(rig=rig, session=session)
     if len(devices) == 1:
         subject["device"] = devices[0]
@@ -118,7 +118,7 @@ def _params(
 def _captured(reply: Reply) -> PhotoCapture:
     result = _object(reply.result)
     if not isinstance(result.get("uniqueID"), str) or not isinstance(result.get("photos"), list):
-        raise ProtocolError("The bus answered without photos.")
+        raise ProtocolError("The answer of the bus is invalid: it contains no photos.")
     capture = read(PhotoCapture, result)
     movie = capture.livePhotoMovie
     return replace(

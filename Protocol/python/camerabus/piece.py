@@ -39,20 +39,20 @@ class Sound:
         members = sound_members(header, "Sound")
         for name in _COUNTS:
             if not is_count(members.get(name)):
-                raise ProtocolError(f"Sound came with a header without a usable '{name}'.")
+                raise ProtocolError(f"The header of a sound message has no usable '{name}'.")
         for name in _WORDS:
             if not isinstance(members.get(name), str):
-                raise ProtocolError(f"Sound came with a header without a usable '{name}'.")
+                raise ProtocolError(f"The header of a sound message has no usable '{name}'.")
         clock = members.get("timestamp")
         if not isinstance(clock, dict) or not isinstance(clock.get("source"), str):
-            raise ProtocolError("Sound came with a header without a usable 'timestamp'.")
+            raise ProtocolError("The header of a sound message has no usable 'timestamp'.")
         if not all(isinstance(clock.get(name), int) for name in ("monotonic", "realtime")):
-            raise ProtocolError("Sound came with a header without a usable 'timestamp'.")
+            raise ProtocolError("The header of a sound message has no usable 'timestamp'.")
         if members["rate"] < 1 or members["channels"] < 1:
-            raise ProtocolError("Sound came with a header without a usable 'rate' or 'channels'.")
+            raise ProtocolError("The header of a sound message has no usable 'rate' or 'channels'.")
         size = SAMPLE_BYTES.get(members["sampleFormat"])
         if size is not None and len(payload) != size * members["channels"] * members["frames"]:
-            raise ProtocolError("Sound came with other bytes than its header says.")
+            raise ProtocolError("A sound message has another length than its header says.")
         return Sound(topic.decode(errors="replace"), members, payload, lost)
 
     @property
@@ -118,9 +118,8 @@ class Sound:
         try:
             import numpy
         except ImportError:
-            raise ImportError(
-                "Sound.array() needs NumPy (apt install python3-numpy); Sound.payload does without."
-            ) from None
+            message = "Sound.array() needs NumPy (apt install python3-numpy); Sound.payload needs no NumPy."
+            raise ImportError(message) from None
         shape = (self.frames, self.channels)
         if self.sampleFormat in ("s16", "s32", "f32"):
             kind = {"s16": "<i2", "s32": "<i4", "f32": "<f4"}[self.sampleFormat]

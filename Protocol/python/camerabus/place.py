@@ -68,8 +68,8 @@ class LocalPlace:
     def absence(self, link: Link, was_there: bool) -> Steps[ClientError]:
         """What to say of a connection that has not come about; `was_there`: there was one before."""
         if (problem := self.why_not()) is not None:
-            return BusNotRunning(f"The bus at {self} is not running any more ({problem}).")
-        return BusTimeout(f"The bus at {self} did not let this program in, or is too busy to.")
+            return BusNotRunning(f"The bus at {self} does not run any more ({problem}).")
+        return BusTimeout(f"The bus at {self} did not accept this program. It refuses it, or is too busy.")
         yield
 
 
@@ -82,7 +82,7 @@ class RemotePlace:
     def __init__(self, address: str, server_key: str | os.PathLike[str], key: Key) -> None:
         found = _REMOTE.fullmatch(address)
         if found is None or not 1 <= int(found["port"]) <= 65533:
-            raise ValueError(f"A bus on another machine is tcp://HOST:PORT, not {address!r}.")
+            raise ValueError(f"A bus on another machine is named tcp://HOST:PORT, not {address!r}.")
         self._host, self._port = found["host"], int(found["port"])
         self._server = read_key(server_key)
         self._public, self._secret = read_pair(key)
@@ -134,9 +134,10 @@ class RemotePlace:
         # A link may be too slow for the look, and has had its answer.
         if problem is None or problem == UNANSWERED and link.is_answered:
             return BusTimeout(
-                f"The bus at {self} did not let this program in: is its key{' still' if was_there else ''} among the "
-                "gateway's "
-                "('camerabus keys list' there), and is the server's key right? Or it is too busy."
+                f"The gateway at {self} refused this program. Check there with 'camerabus keys list' that its key is"
+                f"{' still' if was_there else ''} listed, and with 'camerabus keys server' that the server key is "
+                "right. "
+                "The gateway may also be too busy."
             )
         return BusNotRunning(f"The bus at {self} can't be reached{' any more' if was_there else ''} ({problem}).")
 
@@ -159,13 +160,11 @@ def find_place(
             "key= or $CAMERABUS_KEY (the file that 'camerabus keys new' makes here)": key,
         }
         if missing := [name for name, value in wanted.items() if not value]:
-            raise TypeError(
-                f"A bus on another machine takes keys, and there is none from {', nor from '.join(missing)}."
-            )
+            raise TypeError(f"A bus on another machine needs keys. Set {', nor from '.join(missing)}.")
         assert server_key is not None and key is not None
         return RemotePlace(named, server_key, key)
     if server_key is not None or key is not None:
-        raise TypeError("Keys are for buses on other machines: tcp://HOST:PORT.")
+        raise TypeError("Keys are only for buses on other machines (tcp://HOST:PORT).")
     return LocalPlace(find_bus(where))
 
 

@@ -43,13 +43,13 @@ class PreviewLayout:
 
     def __post_init__(self) -> None:
         if self.rotation not in (0, 90, 180, 270):
-            raise ValueError(f"A picture is turned by 0, 90, 180 or 270 degrees, not {self.rotation}.")
+            raise ValueError(f"The rotation is 0, 90, 180 or 270 degrees, not {self.rotation}.")
         if self.gravity not in ("resizeAspect", "resizeAspectFill", "resize"):
             raise ValueError(f"There is no gravity {self.gravity!r}.")
         if not all(0 < side < float("inf") for side in (*self.view, *self.picture)):
-            raise ValueError("View and picture have sizes above 0.")
+            raise ValueError("The sizes of view and picture must be greater than 0.")
         if not 1 <= self.zoom < float("inf"):
-            raise ValueError(f"A picture is enlarged 1 time or more, not {self.zoom}.")
+            raise ValueError(f"The zoom is 1 or more, not {self.zoom}.")
 
     def _frame(self) -> tuple[float, float, float, float]:
         """Where the turned picture lies in the view: left, top, width, height."""

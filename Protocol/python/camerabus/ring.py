@@ -33,7 +33,7 @@ class RingFlaw(ProtocolError):
     """Memory that holds no ring that this library reads; `flaw` is one of the words of RING.md."""
 
     def __init__(self, flaw: str) -> None:
-        super().__init__(f"The shared memory holds no ring that this program reads: {flaw}.")
+        super().__init__(f"The shared memory contains no ring that this program can read: {flaw}.")
         self.flaw = flaw
 
 
@@ -201,7 +201,7 @@ class RingReader:
     def __init__(self, memory: Any, wait_word: WaitWord | None = None) -> None:
         """`memory`: anything with a buffer, of which the ring is the beginning."""
         if sys.byteorder != "little":
-            raise NotImplementedError("Rings are read on little-endian machines only.")
+            raise NotImplementedError("Rings can be read only on little-endian machines.")
         view = memoryview(memory).cast("B").toreadonly()
         self.plan = plan = RingPlan.parse(bytes(view[:HEAD_BYTES]), len(view))
         self._view = view
@@ -226,7 +226,8 @@ class RingReader:
         except OSError:
             seals = 0
         if not seals & _SEAL_SHRINK:
-            raise ProtocolError("The shared memory is not sealed: reading what was cut off would end this process.")
+            message = "The shared memory is not sealed. If it were truncated, reading it would end this process."
+            raise ProtocolError(message)
         size = os.fstat(descriptor).st_size
         if size < HEAD_BYTES:
             raise RingFlaw("tooShort")
@@ -286,7 +287,8 @@ class RingReader:
             if time.monotonic_ns() >= until:
                 return None
             if self._wait_word is None:
-                raise NotImplementedError("This machine has no futex that Python can reach: wait for buffer/ messages.")
+                message = "Python has no access to futexes on this machine. Wait for buffer/ messages instead."
+                raise NotImplementedError(message)
             self._wait_word.wait(count, until)
 
     def find(self, frame: Frame, slot: int, offset: int, size: int, stamp: int) -> RingFrame | None:
@@ -299,7 +301,7 @@ class RingReader:
             or offset != plan.pixels + slot * plan.slotBytes
             or not self._least <= size <= plan.slotBytes
         ):
-            raise ProtocolError("A message names a place that is none in its ring.")
+            raise ProtocolError("A message names an invalid place in its ring.")
         if stamp & 1 or not self._is_intact(slot, stamp):
             return None
         self.frames += 1

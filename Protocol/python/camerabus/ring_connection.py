@@ -41,7 +41,7 @@ class _Connection:
             self._socket.send(json.dumps({"rendition": rendition}).encode())
         except OSError as error:
             self._socket.close()
-            raise BusNotRunning(f"Nobody answers at {path}: {error.strerror or error}.") from None
+            raise BusNotRunning(f"No process answers at {path}: {error.strerror or error}.") from None
         self._closed = False
         self._wants_ring = True
         self._is_chained = False
@@ -82,7 +82,7 @@ class _Connection:
             message, descriptors = b"", []
         try:
             if not message and not descriptors:
-                raise BusNotRunning("The device's worker has gone.")
+                raise BusNotRunning("The worker of the device has ended.")
             if descriptors:
                 self.reader = RingReader.attach(descriptors[0])
                 self._late = 0
@@ -129,7 +129,7 @@ class RingConnection(_Connection):
         until = time.monotonic() + timeout
         while (frame := self._next(until - time.monotonic(), order)) is not None:
             if not isinstance(frame, RingFrame):
-                raise ProtocolError("This ring has sound: SoundRingConnection reads it.")
+                raise ProtocolError("This ring contains sound. Use SoundRingConnection.")
             if self._admits(frame):
                 return frame
         return None
@@ -172,7 +172,7 @@ class SoundRingConnection(_Connection):
         until = time.monotonic() + timeout
         while (sound := self._next(until - time.monotonic(), "next")) is not None:
             if not isinstance(sound, RingSound):
-                raise ProtocolError("This ring has pictures: RingConnection reads it.")
+                raise ProtocolError("This ring contains pictures. Use RingConnection.")
             lost = self._continuity.receive(sound.stream, sound.sequence, sound.firstFrame, sound.frames)
             if lost is not None:
                 return replace(sound, lost=lost) if lost else sound

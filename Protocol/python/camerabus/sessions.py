@@ -63,7 +63,7 @@ def _delivery(
         )
     if state is not None and state.interruption is not None:
         raise SessionNotRunning(state.interruption.message, {"session": id})
-    raise SessionNotRunning("The session has no such output that gets pictures now; is it started?", {"session": id})
+    raise SessionNotRunning("The session has no such output that gets frames now. Is the session started?", {"session": id})
 
 
 class SessionBase:
@@ -184,7 +184,7 @@ class SessionBase:
 
 def _inputs(devices: Sequence[InputWish], inputs: Sequence[InputWish] | None) -> Sequence[InputWish] | None:
     if devices and inputs is not None:
-        raise TypeError("a session's inputs are given as arguments or as inputs=")
+        raise TypeError("give the inputs of a session either as arguments or as inputs=")
     return devices or inputs
 
 

@@ -45,7 +45,7 @@ class FrameSet:
         try:
             members = json.loads(header)
         except ValueError:
-            raise ProtocolError("A set came with a header that is no JSON.") from None
+            raise ProtocolError("The header of a set is not valid JSON.") from None
         version = members.get("v") if isinstance(members, dict) else None
         if version != 1:
             raise VersionUnsupported(f"A set came with a header of version {version!r}, not 1.", {"supported": [1]})
@@ -70,7 +70,7 @@ class FrameSet:
                 continue
             place = part.get("payload")
             if not isinstance(place, int) or not 0 <= place < len(payloads) or not isinstance(part.get("offset"), int):
-                raise ProtocolError("A set came with a frame that has no payload.")
+                raise ProtocolError("A frame of a set has no payload.")
             text = f"frame/{device}/{part.get('rendition', '')}/"
             frames[device] = Frame.parse(text.encode(), json.dumps(part).encode(), payloads[place])
             offsets[device] = part["offset"]
@@ -157,7 +157,7 @@ class SetFeed(Feed[FrameSet]):
             self._bus = subscribe_events(core, [LAST_WORD], 2)
             self._subscription = subscribe(core, self._rig, [self._topic, HEARTBEAT], 2, self._takes_raw)
             if not (yield from begin_all([self._subscription], deadline(self._timeout))):
-                raise (yield from self._explain("answered no subscription"))
+                raise (yield from self._explain("did not accept the subscription"))
         except BaseException:
             self.close()
             raise
@@ -166,8 +166,8 @@ class SetFeed(Feed[FrameSet]):
         answer = yield from self._core.ask(Call("rig.list", {}, lambda result: result, True))
         known = [str(rig.get("name")) for rig in (answer.get("rigs") or [])] if isinstance(answer, dict) else []
         if self._rig not in known:
-            there = f"There are: {', '.join(known)}." if known else "There are none."
-            raise RigNotFound(f"No rig is called '{self._rig}'. {there}", {"rig": self._rig})
+            there = f"Known: {', '.join(known)}." if known else "There are none."
+            raise RigNotFound(f"There is no rig '{self._rig}'. {there}", {"rig": self._rig})
 
     def follow(self) -> Steps[FrameSet | None]:
         if self._left <= 0:

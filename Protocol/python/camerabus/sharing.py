@@ -67,7 +67,7 @@ class RingLink:
         """
         buffer = frame.header.get("buffer")
         if not isinstance(buffer, dict):
-            raise ProtocolError("A frame came without the place in shared memory where it lies.")
+            raise ProtocolError("A frame has no place in shared memory.")
         if self._reader is None or self._reader.plan.ring != buffer["ring"]:
             self._receive()
         if self._reader is None or self._reader.plan.ring != buffer["ring"]:
@@ -87,7 +87,7 @@ class RingLink:
                     self._disconnect()
                     self.problem = "the worker has ended the connection"
                 elif b'"error"' not in message:
-                    raise OSError(errno.EMFILE, "a ring came without its descriptor: this process has no room for more")
+                    raise OSError(errno.EMFILE, "a ring has no descriptor: this process can open no more")
             except BlockingIOError:
                 return
             except (OSError, ProtocolError) as error:

@@ -46,7 +46,7 @@ class Silence:
             return
         self.heard()
         if (problem := self._core.place.why_not()) is not None:
-            raise BusNotRunning(f"The bus at {self._core.place} is not running any more ({problem}).")
+            raise BusNotRunning(f"The bus at {self._core.place} does not run any more ({problem}).")
         if (error := (yield from self.cut())) is not None:
             raise error
 

@@ -46,13 +46,13 @@ class Level:
         members = sound_members(header, "A level")
         average, peak = members.get("average"), members.get("peak")
         if not isinstance(average, list) or not isinstance(peak, list) or not peak or len(average) != len(peak):
-            raise ProtocolError("A level came without a usable 'average' or 'peak'.")
+            raise ProtocolError("A level has no usable 'average' or 'peak'.")
         if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (*average, *peak)):
-            raise ProtocolError("A level came without a usable 'average' or 'peak'.")
+            raise ProtocolError("A level has no usable 'average' or 'peak'.")
         if not isinstance(members.get("device"), str) or not isinstance(members.get("stream"), str):
-            raise ProtocolError("A level came without a usable 'device' or 'stream'.")
+            raise ProtocolError("A level has no usable 'device' or 'stream'.")
         if not is_count(members.get("sequence")) or not isinstance(members.get("monotonic"), int):
-            raise ProtocolError("A level came without a usable 'sequence' or 'monotonic'.")
+            raise ProtocolError("A level has no usable 'sequence' or 'monotonic'.")
         return Level(
             members["device"], members["stream"], members["sequence"], members["monotonic"],
             tuple(map(float, average)), tuple(map(float, peak)), members,
@@ -104,7 +104,7 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
                 self._subscriptions.append(subscribe(core, device, [topic, HEARTBEAT], ROOM))
             if not (yield from begin_all(self._subscriptions, deadline(self._timeout))):
                 late = [name for name, each in zip(self._devices, self._subscriptions) if not each.is_in_force]
-                raise (yield from self._explain(late, "answered no subscription"))
+                raise (yield from self._explain(late, "did not accept the subscription"))
         except BaseException:
             self.close()
             raise

@@ -67,7 +67,8 @@ class SourceBase:
         try:
             self._facts = _Facts(result["device"], result["uniqueID"], result["path"], result["bytes"])
         except (KeyError, TypeError):
-            raise ProtocolError("The bus answered source.create without saying where the frames go.") from None
+            message = "The answer of the bus to source.create is invalid: it names no place for the frames."
+            raise ProtocolError(message) from None
         self._core = core
         wish = call.params["format"]
         self._is_compressed = wish["pixelFormat"] == "MJPG"
@@ -116,8 +117,8 @@ class SourceBase:
         # Grey pictures come with a last dimension of 1, too.
         if view.format != "B" or view.shape not in (self._shape, (*(self._shape or ()), 1)):
             raise ValueError(
-                f"An array for {self.device} has the shape {self._shape} and unsigned bytes (uint8), not {view.shape} "
-                f"of '{view.format}'."
+                f"An array for {self.device} needs the shape {self._shape} and unsigned bytes (uint8), "
+                f"not {view.shape} of '{view.format}'."
             )
 
     def _connect(self) -> socket.socket | None:

@@ -203,7 +203,7 @@ class TakeMirror(MirrorBase):
             if value is None and (yield from self._is_over()):
                 break
             if is_over(until):
-                raise BusTimeout(f"The take {self._take.id} has not changed in time.")
+                raise BusTimeout(f"The take {self._take.id} did not change in time.")
             yield from self._update(until)
         return None
 

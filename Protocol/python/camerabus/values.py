@@ -19,7 +19,7 @@ T = TypeVar("T")
 def read(kind: type[T], value: Any) -> T:
     """Makes one of the values of this module from a JSON object."""
     if not isinstance(value, dict):
-        raise ProtocolError(f"The bus sent no {kind.__name__} where one belongs, but {value!r:.80}.")
+        raise ProtocolError(f"The bus sent {value!r:.80} instead of a {kind.__name__}.")
     members: dict[str, Any] = {"raw": value}
     for item in fields(kind):  # type: ignore[arg-type]
         if item.name != "raw" and value.get(item.name) is not None:
@@ -55,7 +55,7 @@ def _fraction(value: Any) -> Fraction:
     try:
         return Fraction(value)
     except (ValueError, TypeError, ZeroDivisionError):
-        raise ProtocolError(f"The bus sent {value!r:.40} where a fraction belongs.") from None
+        raise ProtocolError(f"The bus sent {value!r:.40} instead of a fraction.") from None
 
 
 def _duration() -> Any:

@@ -150,9 +150,7 @@ class VideoCapture:
         self.error = None
         settings = list(params)
         if len(settings) % 2 or not all(self.set(name, value) for name, value in zip(settings[::2], settings[1::2])):
-            error = self.error or CaptureError.of(
-                "invalidParams", "params are properties, each with its value behind it."
-            )
+            error = self.error or CaptureError.of("invalidParams", "params are pairs of a property and its value.")
             self.release()
             return self._failed(error)
         return True
@@ -375,9 +373,8 @@ def _find(devices: Sequence[Device], source: int | str) -> Device:
     if isinstance(source, int):
         if 0 <= source < len(connected):
             return connected[source]
-        raise DeviceNotFound(
-            f"There is no camera {source}: {len(connected)} of the bus's are connected, counted from 0."
-        )
+        count = f"{len(connected)} cameras of the bus are connected, counted from 0"
+        raise DeviceNotFound(f"There is no camera {source}. {count}.")
     for names in ("id", "node", "uniqueID"):
         for device in devices:
             if source and getattr(device, names) == source:
