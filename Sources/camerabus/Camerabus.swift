@@ -4,18 +4,19 @@ struct Camerabus: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus",
         abstract:
-            "Looks at, locks, configures, reads and records the cameras and microphones of a CameraBus, and takes photos.",
+            "Uses the cameras and microphones of a CameraBus: list, configure, lock, watch, record, and take photos.",
         discussion: """
-            Results go to standard output, everything else to standard error.
+            Results go to standard output. Everything else goes to standard error.
 
             EXIT STATUS:
               0  done
-              1  refused by the bus; the reason is printed as 'reason: message'. Also: a lock was lost
-              2  usage
-              3  no bus to talk to: start one with 'camerabusd'; 'camerabus doctor' says what else is wrong, also on the way to another machine
+              1  the bus refused; the reason is printed as 'reason: message'. Also: a lock was lost
+              2  wrong usage
+              3  no bus: start one with 'camerabusd'. 'camerabus doctor' finds other causes, also between this machine \
+            and the bus on another one
               4  timed out: no answer, no frame, or no lock in time
               128+N  ended by signal N
-            'camerabus lock DEVICE -- COMMAND' has its command's status.
+            'camerabus lock DEVICE -- COMMAND' ends with the status of COMMAND.
 
             EXAMPLES:
               camerabus devices
@@ -27,14 +28,15 @@ struct Camerabus: AsyncParsableCommand {
               camerabus who cam0
 
             ENVIRONMENT:
-              CAMERABUS_RUNTIME_DIR  where the bus is, unless --runtime-dir says it: a directory, or tcp://HOST:PORT on another machine
-              CAMERABUS_SERVER_KEY   for another machine: its gateway's public key, or a file with it
-              CAMERABUS_KEY          for another machine: the file with our own keys, as 'camerabus keys new' makes it
-              CAMERABUS_LOCK         the lock to work under, unless --lock says it
-              CAMERABUS_KEYS         the file of keys that 'camerabus keys' lists and changes, unless --file says it
-              CAMERABUS_TOKENS       the file of tokens that 'camerabus tokens' lists and changes, unless --file says it
+              CAMERABUS_RUNTIME_DIR  where the bus is: a directory, or tcp://HOST:PORT for another machine (instead of \
+            --runtime-dir)
+              CAMERABUS_SERVER_KEY   for another machine: the public key of its gateway, or a file that contains it
+              CAMERABUS_KEY          for another machine: the file with your own keys, made by 'camerabus keys new'
+              CAMERABUS_LOCK         the token of the lock to use (instead of --lock)
+              CAMERABUS_KEYS         the file that 'camerabus keys' reads and changes (instead of --file)
+              CAMERABUS_TOKENS       the file that 'camerabus tokens' reads and changes (instead of --file)
             """,
-        version: "0.1.0",
+        version: ProgramVersion.text,
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, ProfilesCommand.self,
@@ -70,8 +72,8 @@ extension Camerabus {
         }
     }
 
-    // The parser tells of what it doesn't know after all else: what stands behind an unknown option may be taken for something else first,
-    // and be wrong as that.
+    // The parser reports unknown options last. It may first take the word after one for an argument, and report that
+    // word instead.
     private static func unknownOption(_ arguments: [String], _ error: any Error) -> String? {
         guard !message(for: error).contains("Unknown option") else { return nil }
         var (command, names) = (self as any ParsableCommand.Type, [configuration.commandName ?? "camerabus"])
@@ -94,7 +96,7 @@ extension Camerabus {
             let end = arguments.firstIndex(of: "--")
         else { return try parseAsRoot(arguments) }
         guard end + 1 < arguments.endIndex else {
-            throw Failure(status: ExitStatus.usage, description: "Error: Behind '--' stands the command to run.")
+            throw Failure(status: ExitStatus.usage, description: "Error: The command to run is missing after '--'.")
         }
         var command = try parseAsRoot(Array(arguments[..<end]))
         if var lock = command as? LockCommand {

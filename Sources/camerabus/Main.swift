@@ -4,11 +4,11 @@ import BusProtocol
 import Glibc
 import JSON
 
-/// Parses, runs, and turns what comes of it into an exit status.
+/// Parses the command line, runs the command, and returns its exit status.
 @main
 enum Main {
     static func main() {
-        // A closed pipe is told by write(), so that the connection is closed in order.
+        // write() returns an error for a closed pipe. So the connection is closed in order.
         signal(SIGPIPE, SIG_IGN)
         Signals.block()
         let work = Task.detached { exit(await run(Array(CommandLine.arguments.dropFirst()))) }
@@ -49,7 +49,7 @@ enum Main {
             Output.note(Camerabus.fullMessage(for: error))
             return ExitStatus.usage
         }
-        // The parser breaks lines anywhere, also those that are there to be copied.
+        // The parser breaks lines anywhere, also in examples that are copied.
         var text = Camerabus.fullMessage(for: error, columns: 1_000_000)
         if text.hasPrefix("OVERVIEW: ") || text.hasPrefix("USAGE: ") {
             text = HelpText.wrapped(text, columns: HelpText.columns)

@@ -74,7 +74,7 @@ import Testing
             _ = try Camerabus.command(["frames", "cam0", "-o", "h-%s.raw"])
             Issue.record("a name with %s was taken")
         } catch {
-            #expect(Camerabus.fullMessage(for: error).contains("%s in -o's name goes with --set"))
+            #expect(Camerabus.fullMessage(for: error).contains("%s in the name of -o is only for --set"))
         }
     }
 

@@ -76,7 +76,7 @@ import Testing
         let bus = try FakeBus { request, _ in request.method == "device.list" }
         let result = try await run(bus, "devices", "--timeout", "2")
         #expect(result.status == 4)
-        #expect(result.standardError.contains("has not answered within 2 s"))
+        #expect(result.standardError.contains("did not answer within 2 s"))
     }
 
     @Test func `devices are listed for people and for programs`() async throws {
@@ -260,7 +260,7 @@ import Testing
         let bus = try FakeBus()
         let program = try start(bus, ["watch", "state/device/cam7", "-n", "1"])
         try await eventually { program.standardError.hasSuffix("\n") }
-        #expect(program.standardError.contains("'cam7' (there are cam0, cam1); waiting"))
+        #expect(program.standardError.contains("'cam7' (known: cam0, cam1). Waiting"))
         try await eventually { bus.subscriptions.contains("state/device/cam7/") }
         bus.setState("state/device/cam7/", ["x": 1])
         let result = try await program.end()
@@ -355,6 +355,6 @@ import Testing
         #expect(try await run(bus, "call", "device.get", "{").status == 2)
         // Nothing is there to be read.
         let empty = try await run(bus, "call", "device.get", "-")
-        #expect(empty.status == 2 && empty.standardError.hasPrefix("The parameters are no JSON"))
+        #expect(empty.status == 2 && empty.standardError.hasPrefix("The parameters are not valid JSON"))
     }
 }

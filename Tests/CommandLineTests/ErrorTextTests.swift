@@ -18,8 +18,8 @@ import Testing
         let holder: JSONValue = ["name": "probe", "pid": 42, "uid": 1000]
         let busy: [String: JSONValue] = ["device": "cam0", "holder": holder, "queue": 0]
         let told = text(.deviceBusy, "device.lock with wait queues for it.", busy, "set")
-        #expect(told.hasPrefix("deviceBusy: cam0 is locked by probe (pid 42, uid 1000). 'camerabus lock cam0 --wait"))
-        #expect(text(.deviceBusy, "", busy, "format").contains(". --wait SECONDS waits for it"))
+        #expect(told.hasPrefix("deviceBusy: cam0 is locked by probe (pid 42, uid 1000). Use 'camerabus lock cam0 --wait"))
+        #expect(text(.deviceBusy, "", busy, "format").contains(". Use --wait SECONDS to wait for it"))
         #expect(text(.lockTimeout, "", busy, "lock").contains("cam0 is still locked by probe"))
         let lost = text(.lockLost, "take a new one (device.lock)", ["fence": 3], "format")
         #expect(lost.contains("'camerabus lock DEVICE -- COMMAND'") && !lost.contains("device.lock"))
@@ -27,7 +27,7 @@ import Testing
             .controlUnsupported, "cam0 has no control foo; device.controls lists what it has.",
             ["device": "cam0", "supported": []], "set")
         #expect(
-            control == "controlUnsupported: cam0 has no control foo; 'camerabus controls cam0' lists what it has.")
+            control == "controlUnsupported: cam0 has no control foo; 'camerabus controls cam0' lists its controls.")
         let format = BusError.invalidParams("changes[0].activeFormat", "must be one of a device's formats")
         #expect(
             ErrorText(command: "format").text(.refused(format))
@@ -49,10 +49,10 @@ import Testing
             BusError(.controlUnsupported, "This camera has no torchMode; device.controls lists what it has.", [:]))
         #expect(
             ErrorText(command: "set", device: "pics").text(torch)
-                == "controlUnsupported: This camera has no torchMode; 'camerabus controls pics' lists what it has.")
+                == "controlUnsupported: This camera has no torchMode; 'camerabus controls pics' lists its controls.")
         #expect(
             text(.sessionNotFound, "There is no session 's'; session.list answers those that there are.", [:], "")
-                == "sessionNotFound: There is no session 's'; 'camerabus sessions' lists those that there are.")
+                == "sessionNotFound: There is no session 's'; 'camerabus sessions' lists them.")
         #expect(
             ErrorText(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
     }
@@ -76,7 +76,7 @@ import Testing
         #expect(off.contains(#"'{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true}}'"#))
         #expect(
             told("outputs[0].addOutput.livePhotoCaptureEnabled", "can't be true: a has no format")
-                == "invalidParams: --live can't be had: a has no format.")
+                == "invalidParams: --live is not possible: a has no format.")
         #expect(told("settings.livePhoto", "is of a session") == "invalidParams: --live is of a session.")
     }
 
@@ -110,7 +110,7 @@ import Testing
                 .hasSuffix("; 'camerabus take pause t1' ends the segment."))
         #expect(
             text(.notRecording, "There is no movie 'x' (any more); movie.list answers those.", ["movie": "x"], "movies")
-                .hasSuffix("; 'camerabus movies' lists those that are being recorded."))
+                .hasSuffix("; 'camerabus movies' lists the movies that are being recorded."))
         #expect(
             text(.recordingInProgress, "The take t1 is being finished.", [:], "take").hasSuffix("is being finished."))
         #expect(TakeCommand.Finish.typedName == "take" && RecordCommand.typedName == "record")
@@ -214,7 +214,7 @@ import Testing
         ] {
             #expect(advice(none) == nil, "\(none)")
         }
-        #expect(advice("--json")?.hasPrefix("A command is missing") == true && advice("--nonsense") == nil)
+        #expect(advice("--json")?.hasPrefix("The command is missing") == true && advice("--nonsense") == nil)
         #expect(advice("set a gain -5")?.hasSuffix(": gain=-5") == true)
         #expect(advice("set a x=1 gain -0.5")?.hasSuffix(": gain=-0.5") == true)
         #expect(advice("frames a b jpeg -n 2") != nil && advice("frames a jpeg --nonsense") == nil)
@@ -241,9 +241,9 @@ import Testing
         }
         #expect(told("frames cam0 --numbr 3")?.contains("Did you mean '--number'?") == true)
         // What is wrong with a known one is still told.
-        #expect(told("frames cam0 --number -3")?.contains("--number takes a number above 0") == true)
-        #expect(told("frames cam0 -n 0 -o -")?.contains("--number takes a number above 0") == true)
-        #expect(told("frames cam0 nonsense")?.contains("is no rendition") == true)
+        #expect(told("frames cam0 --number -3")?.contains("--number takes a number greater than 0") == true)
+        #expect(told("frames cam0 -n 0 -o -")?.contains("--number takes a number greater than 0") == true)
+        #expect(told("frames cam0 nonsense")?.contains("is not a rendition") == true)
     }
 
     @Test func `a command that there is not is told, with the one that may be meant`() {
@@ -264,7 +264,7 @@ import Testing
     @Test func `what can't be a device's name is told with the names that there are`() {
         #expect(
             DeviceArgumentCheck.refusal("no device", ["cam0", "cam1"]).hasSuffix(
-                "'no device' is no device id; there are cam0, cam1."))
+                "'no device' is not a device id; known ids: cam0, cam1."))
         #expect(DeviceArgumentCheck.refusal("CAM0", ["cam0"]).hasSuffix("Did you mean 'cam0'?"))
         #expect(DeviceArgumentCheck.refusal("x/", []).hasSuffix("; there are no devices."))
     }
@@ -313,7 +313,7 @@ import Testing
         } catch let failure as Failure {
             #expect(
                 failure.description
-                    == "c can't be '1.5'; it takes whole numbers from -4 to 4 in steps of 2. Now it is 1.")
+                    == "c can't be '1.5'; it takes whole numbers from -4 to 4 in steps of 2. The current value is 1.")
             #expect(failure.status == 2)
         }
     }

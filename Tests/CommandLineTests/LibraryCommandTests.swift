@@ -98,7 +98,7 @@ import Testing
             respond(.result(["entries": [], "more": false]))
             return true
         }
-        #expect(try await run(empty, "library").standardError.contains("nothing in the library"))
+        #expect(try await run(empty, "library").standardError.contains("The library is empty"))
     }
 
     @Test func `the beginning of an id is enough where one begins so`() async throws {

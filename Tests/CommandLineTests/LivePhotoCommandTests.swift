@@ -139,8 +139,8 @@ import Testing
             result.standardError.hasSuffix(
                 """
                 with a movie of 0.75 s, 5 B, 640x480, 7 dropped; the photo is at 0.5 s
-                The movie is short: only 0.5 s before the photo were held, or the camera was moved until then; it ended 0.25 s \
-                after the photo, as the camera was moved or its pictures ended.
+                The movie is short: only 0.5 s before the photo were held, or the camera was moved before it; it ended 0.25 s \
+                after the photo, because the camera was moved or its frames ended.
 
                 """), "\(result)")
     }
@@ -148,7 +148,7 @@ import Testing
     @Test func `what is no camera, and a format of which there are none, are told`() async throws {
         let bus = try bus()
         let deaf = try await run(bus, "cam0", "--live", "--mic", "cam1")
-        #expect(deaf.status == 1 && deaf.standardError == "invalidParams: cam1 is no microphone.\n", "\(deaf)")
+        #expect(deaf.status == 1 && deaf.standardError == "invalidParams: cam1 is not a microphone.\n", "\(deaf)")
         #expect(params(bus, "session.create") == [])
         let output: JSONValue = [
             "id": "photo", "type": "photo", "livePhotoCaptureEnabled": false,
@@ -160,7 +160,7 @@ import Testing
         #expect(none.status == 1, "\(none)")
         #expect(
             none.standardError.hasPrefix(
-                "photoFormatUnavailable: --live can't be had: cam0 gives H264 now; 'camerabus format cam0 --pixel YUYV'"
+                "photoFormatUnavailable: --live is not possible: cam0 gives H264 now; 'camerabus format cam0 --pixel YUYV'"
             ),
             "\(none)")
         #expect(params(compressed, "photo.capture") == [])
@@ -185,14 +185,14 @@ import Testing
         let bus = try bus()
         try File.replace(place("a.mov"), with: [1], mode: 0o600)
         let there = try await run(bus, "cam0", "--live", "-o", place("a.jpg"))
-        #expect(there.status == 1 && there.standardError.contains("a.mov is there already; --force"), "\(there)")
+        #expect(there.status == 1 && there.standardError.contains("a.mov exists already; --force"), "\(there)")
         #expect(params(bus, "photo.capture") == [])
         // One that comes meanwhile.
         let path = place("c.mov")
         let late = try self.bus { try? File.replace(path, with: [1], mode: 0o600) }
         let result = try await run(late, "cam0", "--live", "-o", place("c.jpg"))
         #expect(result.status == 1 && result.standardOutput == "", "\(result)")
-        #expect(result.standardError.contains("c.mov is there already"))
+        #expect(result.standardError.contains("c.mov exists already"))
         #expect(!scratch.contents().contains("c.jpg"))
         #expect(try await run(bus, "cam0", "--live", "-o", place("a.jpg"), "--force").status == 0)
         #expect(try read("a.mov") == "movie")
@@ -209,13 +209,13 @@ import Testing
         #expect(taken.standardError == "videoDeviceInUseByAnotherClient: Another has cam0.\n", "\(taken)")
         let old = try bus(features: ["keys"])
         let refused = try await run(old, "cam0", "--live")
-        #expect(refused.status == 1 && refused.standardError.contains("makes no live photos"), "\(refused)")
+        #expect(refused.status == 1 && refused.standardError.contains("does not support live photos"), "\(refused)")
     }
 
     @Test func `a place that takes no two files is refused`() async throws {
         let bus = try bus()
         let result = try await run(bus, "cam0", "--live", "-o", "/dev/null")
-        #expect(result.status == 1 && result.standardError.contains("/dev/null is no place for the two"), "\(result)")
+        #expect(result.status == 1 && result.standardError.contains("/dev/null can't hold the two"), "\(result)")
         #expect(params(bus, "session.create") == [])
     }
 
@@ -223,6 +223,6 @@ import Testing
         #expect(PhotoFileNames.movie(beside: "v.d/a.JPG") == "v.d/a.mov")
         #expect(PhotoFileNames.movie(beside: "b.c.jpeg") == "b.c.mov" && PhotoFileNames.movie(beside: "a") == "a.mov")
         #expect(
-            PhotoText.short(.milliseconds(700)) == "Only 0.7 s of the time before are held: the movie begins later.")
+            PhotoText.short(.milliseconds(700)) == "Only 0.7 s before the photo are held. The movie begins later.")
     }
 }

@@ -54,10 +54,10 @@ import Testing
             return true
         }
         let refusals: [([String], Int32, String)] = [
-            (["--mic", "mic0"], 2, "Name a camera; 'camerabus record mic0' records its sound alone."),
+            (["--mic", "mic0"], 2, "Name a camera. 'camerabus record mic0' records only its sound."),
             ([], 2, "Name a camera, or a rig."), (["stero"], 1, "Did you mean 'stereo'?"),
-            (["cam7"], 1, "No device and no rig is called 'cam7'. There are: cam0, cam1, stereo."),
-            (["cam0", "stereo"], 1, "'stereo' is a rig, and is recorded by itself"),
+            (["cam7"], 1, "There is no device or rig 'cam7'. Known: cam0, cam1, stereo."),
+            (["cam0", "stereo"], 1, "'stereo' is a rig. Record it alone"),
         ]
         for (arguments, status, text) in refusals {
             let result = try await RunningProgram(

@@ -70,7 +70,7 @@ import Testing
         let late = MovieState(["state": "paused", "dropped": 3, "encoderLoad": 1])
         #expect(MovieText.progress(late) == "0:00.0  0 B  0 frames  3 dropped  load 100 %  paused")
         let waiting = MovieState(["state": "recording", "frames": 3, "waitingFor": ["cam0"]])
-        #expect(MovieText.progress(waiting) == "0:00.0  0 B  3 frames  waits for cam0  load 0 %")
+        #expect(MovieText.progress(waiting) == "0:00.0  0 B  3 frames  waiting for cam0  load 0 %")
         #expect(MoviesCommand.table([waiting]).lines.last?.contains("waits for cam0: ") == true)
     }
 

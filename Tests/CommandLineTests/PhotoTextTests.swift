@@ -172,12 +172,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--live", "--bracket=0,1"], "--bracket can't be had with --live, "),
-        (["--live", "--high-resolution"], "--high-resolution can't be had with --live, "),
-        (["--live", "--ago", "500"], "--ago can't be had with --live, "),
-        (["--live", "--format", "dng"], "--format dng can't be had with --live, "),
-        (["--live", "-o", "a.mov"], "-o names a live photo's picture, .jpg; "),
-        (["--ago", "500", "--flash", "on"], "--flash can't be had with --ago, "),
+        (["--live", "--bracket=0,1"], "--bracket can't be used with --live, "),
+        (["--live", "--high-resolution"], "--high-resolution can't be used with --live, "),
+        (["--live", "--ago", "500"], "--ago can't be used with --live, "),
+        (["--live", "--format", "dng"], "--format dng can't be used with --live, "),
+        (["--live", "-o", "a.mov"], "-o takes the name of the picture (.jpg)"),
+        (["--ago", "500", "--flash", "on"], "--flash can't be used with --ago, "),
     ])
     func `a refusal names the option that is in the way`(arguments: [String], told: String) {
         let error = #expect(throws: (any Error).self) { _ = try Camerabus.command(["photo", "a"] + arguments) }
@@ -186,7 +186,7 @@ import Testing
 
     @Test func `a time-lapse that is too fast says so once`() {
         #expect(PhotoText.behind(0, of: 5) == nil)
-        #expect(PhotoText.behind(4, of: 5) == "4 of 5 photos came later than asked: so fast they can't be had.")
+        #expect(PhotoText.behind(4, of: 5) == "4 of 5 photos were late: the camera or this machine is too slow for this rate.")
     }
 
     @Test func `a stage stands in a line`() {
@@ -207,7 +207,7 @@ import Testing
         let error: JSONValue = ["code": -32000, "message": "", "data": ["reason": "diskFull"]]
         #expect(line("didFinishCapture", ["error": error]) == "didFinishCapture: diskFull")
         #expect(PhotoText.duration(0.008) == "1/125 s" && PhotoText.duration(0.5) == "0.5 s")
-        #expect(PhotoText.spread(.microseconds(1500)) == "The cameras' pictures are 1.5 ms apart.")
+        #expect(PhotoText.spread(.microseconds(1500)) == "The photos were taken within 1.5 ms.")
     }
 
     @Test func `what is adjusted is told in the units in which it was asked`() {
@@ -227,7 +227,7 @@ import Testing
     @Test func `what came later than asked is told`() {
         #expect(PhotoText.late([], of: 3) == nil)
         let text = PhotoText.late([.milliseconds(400), .milliseconds(1100)], of: 100)
-        #expect(text?.hasPrefix("2 of 100 photos came later than asked, by at most 1.1 s:") == true, "\(text ?? "")")
+        #expect(text?.hasPrefix("2 of 100 photos were late, by at most 1.1 s:") == true, "\(text ?? "")")
     }
 
     @Test func `who waits is told for whom`() {
@@ -235,7 +235,7 @@ import Testing
         let state: JSONValue = ["readiness": "waitingForCapture", "waiting": 1, "owner": owner]
         #expect(
             PhotoText.before("cam1", state, own: 8)
-                == "cam1 takes photos for probe (pid 7, uid 1000); these wait for their turn.")
+                == "cam1 is taking photos for probe (pid 7, uid 1000). Yours wait in the queue.")
         #expect(PhotoText.before("cam1", state, own: 7) == nil)
         #expect(PhotoText.before("cam1", ["readiness": "ready", "waiting": 0], own: 7) == nil)
         #expect(PhotoText.before("cam1", nil, own: 7) == nil)

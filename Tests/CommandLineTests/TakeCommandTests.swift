@@ -84,7 +84,7 @@ import Testing
 
     @Test func `a take that is shorter than it is to be is told, and joined all the same`() async throws {
         let bus = try bus(least: 3000)
-        let short = "The take is 0:02.0 long, and is to be 0:03.0 at least.\n"
+        let short = "The take is 0:02.0 long; its minimum is 0:03.0.\n"
         #expect(try await run(bus, "pause", "t1").standardError.hasSuffix(short))
         let finished = try await run(bus, "finish", "t1")
         #expect(finished.status == 0 && finished.standardError.hasPrefix(short), "\(finished)")
@@ -101,7 +101,7 @@ import Testing
         // What is there stays, and the take as it was.
         let count = bus.requests.count
         let again = try await run(bus, "finish", "t1", "-o", place)
-        #expect(again.status == 1 && again.standardError.contains("is there already; --force"))
+        #expect(again.status == 1 && again.standardError.contains("exists already; --force"))
         #expect(!bus.requests.dropFirst(count).contains { $0.method == "take.finish" })
         // Unless it is told otherwise; then there is nothing left of what was there.
         for path in [place, place + ".frames.jsonl", "\(scratch.path)/mine.jpg"] {
@@ -130,7 +130,7 @@ import Testing
 
     @Test func `a rig is no camera, which is said with what to do`() async throws {
         let result = try await run(try bus(), "create", "stereo")
-        #expect(result.status == 1 && result.standardError.contains("name cam0 or cam1"), "\(result)")
+        #expect(result.status == 1 && result.standardError.contains("Name cam0 or cam1"), "\(result)")
         #expect(result.standardError.contains("camerabus record stereo"))
     }
 
@@ -163,7 +163,7 @@ import Testing
         }
         let result = try await run(bus, "discard", "t1", "t2")
         #expect(result.status == 1 && result.standardOutput == "deleted /v/a.mp4\n", "\(result)")
-        #expect(result.standardError == "takeNotFound: No t1; 'camerabus take list' lists those that there are.\n")
+        #expect(result.standardError == "takeNotFound: No t1; 'camerabus take list' lists them.\n")
     }
 
     @Test func `without a terminal there is nobody to press Enter`() async throws {

@@ -41,16 +41,16 @@ import Testing
             "kept": false, "duration": 0, "total": 3100, "remaining": .null,
         ]
         #expect(
-            TakeText.ended(try SegmentEnding(lost)) == "deviceLost: cam0 is gone. Nothing of the segment was kept.")
+            TakeText.ended(try SegmentEnding(lost)) == "deviceLost: cam0 is gone. The segment was not kept.")
         #expect(throws: ClientError.self) { try SegmentEnding(["total": 1]) }
         #expect(TakeText.remark("recordProgress", ["total": 1]) == nil)
         let short: JSONValue = ["total": 6200, "minDuration": 10_000]
-        #expect(TakeText.remark("recordDurationLessMinRecordDuration", short) == "It is to be 0:10.0 at least.")
+        #expect(TakeText.remark("recordDurationLessMinRecordDuration", short) == "The take is shorter than its minimum of 0:10.0.")
     }
 
     @Test func `what stays is told how to go on with`() {
         let advice = InteractiveTake.advice(take([:]))
-        #expect(advice.contains("with a segment") && advice.contains("camerabus take finish t1"))
+        #expect(advice.contains("with one segment") && advice.contains("camerabus take finish t1"))
     }
 
     @Test func `lists have a line for each`() {

@@ -1,4 +1,4 @@
-/// What people type otherwise than the parser takes it: understood where it is clear, told how to write it where it is not.
+/// Command lines that the parser refuses: a clear one is corrected, for another one there is advice.
 enum ArgumentCorrection {
     /// Options that take a value, of all commands.
     private static let valued: Set = [
@@ -31,15 +31,16 @@ enum ArgumentCorrection {
         return [command, second] + moved + rest.dropFirst()
     }
 
-    /// What to type instead of a command line that the parser has refused; nil: nothing better than its own words is known.
+    /// What to type instead of a command line that the parser has refused; nil: nothing better than its own words is
+    /// known.
     static func advice(_ arguments: [String]) -> String? {
         switch arguments.first {
         case "lock": dashes(arguments)
         case "set": negativeValue(arguments)
         case "frames" where words(arguments).count > 2 && strangers(arguments, besides: ["--shared"]).isEmpty:
-            "'frames' reads one device, in one rendition: for several, run it several times."
+            "'frames' reads one device in one rendition. For several, run it several times."
         case let first? where global.contains(name(first)):
-            "A command is missing, as in 'camerabus devices'; 'camerabus --help' lists them."
+            "The command is missing, for example 'camerabus devices'. 'camerabus --help' lists all commands."
         default: nil
         }
     }
@@ -64,7 +65,7 @@ enum ArgumentCorrection {
         let stranger = options.first { !ours.contains(arguments[$0]) && !valued.contains(name(arguments[$0])) }
         guard let stranger, let command = words.last(where: { $0 < stranger }), command > words[0] else { return nil }
         let line = ["camerabus"] + arguments[..<command] + ["--"] + arguments[command...]
-        return "'\(arguments[stranger])' is no option of 'camerabus lock'. "
+        return "'camerabus lock' has no option '\(arguments[stranger])'. "
             + "If '\(arguments[command])' is the command to run, put '--' before it: \(line.shellCommand)"
     }
 
@@ -94,7 +95,8 @@ enum ArgumentCorrection {
         let option = name(ours[stranger])
         let hint = Spelling.nearest(option, options.filter { $0.hasPrefix("--") }.sorted())
         return
-            "Unknown option '\(Table.printable(option))'.\(hint.map { " Did you mean '\($0)'?" } ?? "") '\(command) --help' lists what there is."
+            "Unknown option '\(Table.printable(option))'.\(hint.map { " Did you mean '\($0)'?" } ?? "") "
+            + "'\(command) --help' lists the options."
     }
 
     // `-n, --number <count>    End after …`
@@ -108,7 +110,7 @@ enum ArgumentCorrection {
         guard let word = arguments.first == "help" ? arguments.dropFirst().first : arguments.first else { return nil }
         guard !word.hasPrefix("-"), word != "help", !commands.contains(word) else { return nil }
         let hint = Spelling.nearest(word, commands + ["help"]).map { " Did you mean '\($0)'?" } ?? ""
-        return "There is no command '\(word)'.\(hint) 'camerabus --help' lists them."
+        return "There is no command '\(word)'.\(hint) 'camerabus --help' lists all commands."
     }
 
     /// Where those stand that are neither options nor their values, behind the command.
@@ -122,7 +124,7 @@ enum ArgumentCorrection {
     private static func negativeValue(_ arguments: [String]) -> String? {
         for (before, value) in zip(arguments.dropFirst(2), arguments.dropFirst(3))
         where value.hasPrefix("-") && Double(value) != nil && !before.hasPrefix("-") && !before.contains("=") {
-            return "A value stands behind '=', without a blank: \(["\(before)=\(value)"].shellCommand)"
+            return "Write the value after '=', without a blank: \(["\(before)=\(value)"].shellCommand)"
         }
         return nil
     }

@@ -10,7 +10,8 @@ struct FreeBytes: ExpressibleByArgument, Hashable {
     }
 }
 
-/// A number of bytes, or of bits, as an argument: `1500000`, `700M`, `2.5G`; the letters are powers of 1000, as disks are sold.
+/// A number of bytes, or of bits, as an argument: `1500000`, `700M`, `2.5G`; the letters are powers of 1000, as disks
+/// are sold.
 struct ByteSize: ExpressibleByArgument, Hashable {
     var value: Int64
 

@@ -3,12 +3,12 @@ import BusClient
 import BusProtocol
 import JSON
 
-/// A command for several things, one after the other: what is refused of one keeps none of the others from being done.
+/// Runs a command for several names, one after the other. An error of one name does not stop the others.
 enum ForEachName {
     /// - Parameters:
     ///   - names: of the things, as they were typed.
     ///   - command: that was typed, for ``ErrorText``.
-    ///   - body: answers whether it went as wanted.
+    ///   - body: returns whether it succeeded.
     /// - Throws: `ExitCode` when one did not; of a single one the refusal itself.
     static func run(
         _ names: [String], of command: String, asJSON: Bool, _ body: (String) async throws -> Bool

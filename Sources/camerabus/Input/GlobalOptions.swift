@@ -1,17 +1,17 @@
 import ArgumentParser
 import BusClient
 
-/// What every command that talks to the bus takes.
+/// The options of every command that connects to the bus.
 struct GlobalOptions: ParsableArguments {
-    @Flag(help: "Print JSON as the bus gives it, one value or one per line, instead of a table.")
+    @Flag(help: "Print the JSON that the bus returns, one value per line, instead of a table.")
     var json = false
 
     @Option(
         help: ArgumentHelp(
             """
-            Where the bus has its sockets (default: $CAMERABUS_RUNTIME_DIR, else the first of \
-            $XDG_RUNTIME_DIR/camerabus, /run/camerabus and /tmp/camerabus-UID where one answers); or tcp://HOST:PORT, a bus on another machine: \
-            'camerabus help keys'.
+            The directory of the bus's sockets, or tcp://HOST:PORT for a bus on another machine (see 'camerabus help \
+            keys'). Default: $CAMERABUS_RUNTIME_DIR, else the first of $XDG_RUNTIME_DIR/camerabus, /run/camerabus and \
+            /tmp/camerabus-UID where a bus answers.
             """, valueName: "directory"),
         completion: .directory)
     var runtimeDir: String?
@@ -22,7 +22,7 @@ struct GlobalOptions: ParsableArguments {
     var timeout: Seconds = 10
 
     func validate() throws {
-        guard timeout.value > 0 else { throw ValidationError("--timeout takes a number of seconds above 0.") }
+        guard timeout.value > 0 else { throw ValidationError("--timeout takes a number of seconds greater than 0.") }
     }
 
     func connect() async throws(ClientError) -> Client {
@@ -36,7 +36,7 @@ struct Seconds: ExpressibleByArgument, ExpressibleByIntegerLiteral, Hashable {
 
     init(integerLiteral value: Int) { self.value = Double(value) }
 
-    /// - Returns: nil for what is negative, infinite or longer than a day, which the bus doesn't take.
+    /// - Returns: nil for a time that is negative, infinite or longer than a day. The bus accepts none of these.
     init?(argument: String) {
         guard let value = Double(argument), value >= 0, value <= 86400 else { return nil }
         self.value = value
@@ -70,8 +70,8 @@ protocol DeviceCommand: BusCommand {
     var device: String { get }
 }
 
-/// What all commands that name a device say of it.
-let deviceHelp: ArgumentHelp = "The device's id, as 'camerabus devices' lists it."
+/// The help text of a device argument.
+let deviceHelp: ArgumentHelp = "The device's id; 'camerabus devices' lists the ids."
 
 /// Completes device ids by asking the bus.
 let deviceCompletion = CompletionKind.shellCommand("camerabus devices --ids 2>/dev/null")

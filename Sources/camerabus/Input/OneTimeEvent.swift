@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Something that happens once, known to all tasks.
+/// A flag that is set once and can be read by all tasks.
 final class OneTimeEvent: Sendable {
     private let value = Atomic(false)
 

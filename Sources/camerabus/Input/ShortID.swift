@@ -1,7 +1,8 @@
 import BusClient
 import JSON
 
-/// Ids of movies, takes and entries, as they are typed: the beginning is enough where only one begins so.
+/// Completes typed ids of movies, takes, sessions and library entries: a beginning is enough when only one id begins
+/// with it.
 enum ShortID {
     /// Digits of a whole one: nobody is asked about these.
     private static let digits = 16
@@ -49,7 +50,8 @@ enum ShortID {
         return try chosen(typed, among: Set(entries.compactMap { $0["photo"]?["uniqueID"]?.string }).sorted(), "photos")
     }
 
-    /// Of a take, or of movies that were begun together, of which something is in the capture library, among the newest there.
+    /// Of a take, or of movies that were begun together, of which something is in the capture library, among the newest
+    /// there.
     static func libraryTake(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
         let entries = try await newest(Client.LibraryFilter(limit: 1000), client, timeout)
         return try chosen(typed, among: Set(entries.compactMap { $0["take"]?.string }).sorted(), "takes")
@@ -102,6 +104,6 @@ enum ShortID {
         throw Failure(
             status: ExitStatus.refused,
             description: Table.printable(
-                "Several \(what) begin with '\(typed)': \(shown). Type more of the one you mean."))
+                "Several \(what) begin with '\(typed)': \(shown). Type more characters of the id."))
     }
 }

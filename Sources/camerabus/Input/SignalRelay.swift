@@ -1,7 +1,7 @@
 import LinuxIO
 import Synchronization
 
-/// Hands signals on to a command, also those that come before it is there.
+/// Passes signals to a command, also those that arrive before the command has started.
 final class SignalRelay: Sendable {
     private struct State {
         var isStarting = false

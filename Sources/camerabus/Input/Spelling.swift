@@ -1,4 +1,4 @@
-/// What somebody may have meant by a word that nothing is called.
+/// Suggests a known name for a mistyped one.
 enum Spelling {
     /// The one of the names that is typed most like the word; nil: none is much like it.
     static func nearest(_ word: String, _ names: [String]) -> String? {

@@ -1,9 +1,9 @@
 import Glibc
 import LinuxIO
 
-/// Files that are in the way of new ones, as they are called until those are whole: the bus overwrites nothing.
+/// Existing files, renamed until new ones with their names are finished: the bus never overwrites files.
 struct BackupFiles {
-    /// A file with what lies beside it and belongs to it: a side-car, a cover.
+    /// A file with its side-car and cover.
     private struct Group {
         var path: String
         var names: [(path: String, name: String)]
@@ -11,16 +11,18 @@ struct BackupFiles {
 
     private var groups: [Group] = []
 
-    /// Gives a file another name, and those that belong to it; what isn't there is left out.
+    /// Renames a file and the files that belong to it. Skips missing ones.
     ///
-    /// - Throws: ``Failure`` when that can't be; what has another name already is kept for ``settle(replaced:)``.
+    /// - Throws: ``Failure`` on an error; ``settle(replaced:)`` still knows the files renamed before it.
     mutating func move(_ path: String, with companions: [String]) throws {
         guard MovieFileNames.exists(path) else { return }
         groups.append(Group(path: path, names: []))
         for path in [path] + companions where MovieFileNames.exists(path) {
             let name = "\(path).\(CurrentProcess.pid).old"
             guard !MovieFileNames.exists(name) else {
-                throw Failure(status: ExitStatus.refused, description: Table.printable("\(name) is there already."))
+                throw Failure(
+                    status: ExitStatus.refused,
+                    description: Table.printable("\(name) exists already. Rename or remove it."))
             }
             guard rename(path, name) == 0 else {
                 let why = String(cString: strerror(errno))
@@ -30,28 +32,28 @@ struct BackupFiles {
         }
     }
 
-    /// Tells what the files are called.
+    /// Prints the new names.
     func note() {
         for name in groups.compactMap(\.names.first) {
-            Output.note(Table.printable("\(name.path) is called \(name.name) until the new one is whole."))
+            Output.note(Table.printable("\(name.path) was renamed to \(name.name) until the new file is finished."))
         }
     }
 
-    /// Tells what the files are called that stay as they are.
+    /// Prints the names of files that stay renamed.
     func noteKept() {
         for (path, name) in groups.flatMap(\.names) {
-            Output.note(Table.printable("What \(path) was before is \(name)."))
+            Output.note(Table.printable("The previous file \(path) is now \(name)."))
         }
     }
 
-    /// Removes those that have new ones in their place, and gives the others their names again where these are free.
+    /// Removes files that were replaced, and gives the others their names back if these are free.
     mutating func settle(replaced: Set<String>) {
         for group in groups {
             for (path, name) in group.names {
                 if replaced.contains(group.path) {
                     File.remove(name)
                 } else if MovieFileNames.exists(path) || rename(name, path) != 0 {
-                    Output.note(Table.printable("What \(path) was before is \(name)."))
+                    Output.note(Table.printable("The previous file \(path) is now \(name)."))
                 }
             }
         }

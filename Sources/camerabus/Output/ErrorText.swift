@@ -2,7 +2,7 @@ import BusClient
 import BusProtocol
 import JSON
 
-/// What went wrong, in the words of the command line: what the bus says speaks of its protocol.
+/// Error messages for the command line: the bus words its own messages for the protocol.
 struct ErrorText {
     /// The command that was typed: `format`.
     private let command: String
@@ -15,9 +15,9 @@ struct ErrorText {
         switch error {
         case .refused(let refusal): "\(refusal.word): \(sentence(refusal))"
         case .timedOut(_, let milliseconds):
-            "The bus has not answered within \(ValueText.rate(Double(milliseconds) / 1000)) s. "
-                + "--timeout waits longer; 'camerabus doctor' looks for what is wrong."
-        case .connectionLost: "The bus ended before it answered. Whether it has done what it was asked is not known."
+            "The bus did not answer within \(ValueText.rate(Double(milliseconds) / 1000)) s. "
+                + "Use --timeout to wait longer, or 'camerabus doctor' to find the cause."
+        case .connectionLost: "The bus ended before it answered. It is unknown whether the request was carried out."
         default: error.description
         }
     }
@@ -34,51 +34,53 @@ struct ErrorText {
             let holder = error.data["holder"].flatMap { $0.isNull ? nil : $0 }
             let whose = holder.map { "is still locked by \(ValueText.holder($0))" } ?? "did not become free in time"
             return
-                "\(device ?? "The device") \(whose). A longer --wait waits longer; 'camerabus locks' shows who waits."
+                "\(device ?? "The device") \(whose). Use a longer --wait; 'camerabus locks' lists the clients that wait."
         case .lockRequired:
             if command == "lock" { return error.message }
-            guard let device else { return "Only who has the device locked may do that: \(locking("DEVICE"))." }
-            return "The lock of --lock or $CAMERABUS_LOCK does not cover \(device). Lock all devices in one go: "
+            guard let device else { return "This needs a lock on the device: \(locking("DEVICE"))." }
+            return "The lock in --lock or $CAMERABUS_LOCK does not cover \(device). Lock all devices with one command: "
                 + "'camerabus lock \(device) OTHER -- COMMAND'."
         case .lockLost:
             guard error.data["fence"] != nil else { return error.message }
-            return "The lock of --lock or $CAMERABUS_LOCK has ended, or never was. Take a new one, "
-                + "\(locking(device ?? "DEVICE")), or name none (unset CAMERABUS_LOCK)."
+            return "The lock in --lock or $CAMERABUS_LOCK has ended or never existed. Take a new one with "
+                + "\(locking(device ?? "DEVICE")), or use no lock (unset CAMERABUS_LOCK)."
         case .deviceNotFound:
             return error.message
         case .controlUnsupported:
             guard let device = device ?? self.device else { return error.message }
-            return Self.beforeSemicolon(error.message) + "; 'camerabus controls \(device)' lists what it has."
+            return Self.beforeSemicolon(error.message) + "; 'camerabus controls \(device)' lists its controls."
         case .sessionNotFound:
-            return Self.beforeSemicolon(error.message) + "; 'camerabus sessions' lists those that there are."
+            return Self.beforeSemicolon(error.message) + "; 'camerabus sessions' lists them."
         case .takeNotFound:
-            return Self.beforeSemicolon(error.message) + "; 'camerabus take list' lists those that there are."
+            return Self.beforeSemicolon(error.message) + "; 'camerabus take list' lists them."
         case .recordingInProgress, .notRecording, .sessionNotRunning: return aboutMovies(error)
         case .diskFull where command == "record":
-            return error.message + " --min-free says how much of the disk has to stay free."
+            return error.message + " --min-free sets how much of the disk must stay free."
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
-            return "\(error.message) With --nearest the nearest is taken."
+            return "\(error.message) Use --nearest to accept the nearest one."
         case .photoFormatUnavailable:
             let device = device ?? self.device ?? "DEV"
             let isRaw = error.data["available"]?["photo"]?.array?.isEmpty == false
             let instead = error.data["available"]?["raw"]?.array?.isEmpty == false ? "; --format dng takes it raw" : ""
             return Self.beforeSemicolon(error.message)
-                + "\(instead); 'camerabus format \(device) --pixel \(isRaw ? "RG12" : "YUYV")' chooses \(isRaw ? "a raw" : "another") format, and 'camerabus formats \(device)' lists those that it has."
+                + "\(instead); 'camerabus format \(device) --pixel \(isRaw ? "RG12" : "YUYV")' chooses "
+                + "\(isRaw ? "a raw" : "another") format, and 'camerabus formats \(device)' lists all."
         case .momentNotHeld where error.data["preRoll"]?.integer == 0:
             return Self.beforeSemicolon(error.message)
                 + "; camerabus session run \(device ?? self.device ?? "DEV") --preset inputPriority "
                 + #"--output '{"type": "photo", "preRoll": 2000}' runs one that does."#
         case .limitExceeded where command == "photo" && error.data["limit"]?.string?.hasPrefix("photoRepl") ?? false:
-            return "\(error.message) With --library they go into the bus's library instead."
+            return "\(error.message) Use --library to store them in the library of the bus instead."
         case .invalidParams: return invalid(error)
         case .methodNotFound:
             return command == "call"
-                ? "\(Self.beforeSemicolon(error.message)); 'camerabus call bus.methods' lists those that there are."
-                : "This bus can't do that; it may be older than this program ('camerabus status' tells its version)."
+                ? "\(Self.beforeSemicolon(error.message)); 'camerabus call bus.methods' lists the methods."
+                : "This bus does not support that. It may be older than this program; 'camerabus status' shows its version."
         case .unauthorized where error.data["needed"] == "admin":
             return
-                "That is for administrators: root, the user that the bus runs as, or from another machine a key with the role admin."
+                "Only administrators may do that: root, the user that runs the bus, "
+                + "or from another machine a key with the role admin."
         default: return error.message
         }
     }
@@ -88,7 +90,7 @@ struct ErrorText {
         let message = error.message
         func word(_ name: String) -> String { error.data[name]?.string ?? "ID" }
         for (words, advice) in [
-            ("movie.list ", "'camerabus movies' lists those that are being recorded."),
+            ("movie.list ", "'camerabus movies' lists the movies that are being recorded."),
             ("movie.stop ", "'camerabus movies stop \(word("movie"))' ends it."),
             ("stop it first", "'camerabus movies stop \(word("movie"))' ends it."),
             ("pause it first", "'camerabus take pause \(word("take"))' ends the segment."),
@@ -100,9 +102,9 @@ struct ErrorText {
     private func waiting(_ device: String?) -> String {
         let wait =
             ["lock", "format"].contains(command)
-            ? "--wait SECONDS waits for it"
-            : "'camerabus lock \(device ?? "DEVICE") --wait SECONDS -- COMMAND' waits for it"
-        return "\(wait); 'camerabus who \(device ?? "DEVICE")' shows who uses it."
+            ? "Use --wait SECONDS to wait for it"
+            : "Use 'camerabus lock \(device ?? "DEVICE") --wait SECONDS -- COMMAND' to wait for it"
+        return "\(wait); 'camerabus who \(device ?? "DEVICE")' shows its users."
     }
 
     private func locking(_ device: String) -> String { "'camerabus lock \(device) -- COMMAND'" }
@@ -115,11 +117,12 @@ struct ErrorText {
             return "\(option): \(why.replacing(#"session.configure {addOutput: "movie"} adds one"#, with: typed))."
         }
         if command == "photo", path.hasSuffix("livePhotoCaptureEnabled") {
-            return "--live can't be had: \(why.replacing("can't be true: ", with: ""))."
+            return "--live is not possible: \(why.replacing("can't be true: ", with: ""))."
         }
         if command == "photo", path == "settings.livePhoto", why.contains("livePhotoCaptureEnabled") {
             return "--live \(Self.beforeSemicolon(why)); "
-                + #"camerabus session configure ID '{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true}}' has the session make them."#
+                + #"camerabus session configure ID '{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true}}'"#
+                + " enables them."
         }
         let members = path.split(separator: ".").map { $0.prefix { $0 != "[" } }
         if let index = members.firstIndex(of: "controls"), index + 1 < members.count {
@@ -167,7 +170,7 @@ struct ErrorText {
     private static func beforeSemicolon(_ message: String) -> Substring { message.prefix { $0 != ";" } }
 }
 
-/// What the bus gave instead of what was asked for.
+/// The values that the bus set instead of the requested ones.
 enum Adjustments {
     static func note(_ answer: JSONValue) {
         for adjusted in answer["adjusted"]?.array ?? [] { Output.note("adjusted: \(line(adjusted))") }

@@ -1,6 +1,7 @@
 import ArgumentParser
 
-/// Names for a series of files: `f-%05d.jpg` is f-00001.jpg, f-00002.jpg, …; `%s` is a device's id, `%%` a percent sign.
+/// Names for a series of files: `f-%05d.jpg` is f-00001.jpg, f-00002.jpg, …; `%s` is a device's id, `%%` a percent
+/// sign.
 struct FileNamePattern: ExpressibleByArgument, Hashable {
     private enum Part: Hashable {
         case text(String)
@@ -11,7 +12,7 @@ struct FileNamePattern: ExpressibleByArgument, Hashable {
 
     private var parts: [Part] = []
 
-    /// The number appears in it; otherwise each file takes the place of the one before.
+    /// Whether the name contains the number. Without it each file replaces the one before.
     var isSeries: Bool { parts.contains { if case .number = $0 { true } else { false } } }
 
     /// The device's id appears in it.
@@ -25,8 +26,8 @@ struct FileNamePattern: ExpressibleByArgument, Hashable {
 
     /// - Throws: what is wrong with it.
     init(reading argument: String) throws {
-        guard !argument.isEmpty else { throw ValidationError("a file's name is not empty") }
-        guard !argument.hasSuffix("/") else { throw ValidationError("that is a directory; a file's name is missing") }
+        guard !argument.isEmpty else { throw ValidationError("the file name is empty") }
+        guard !argument.hasSuffix("/") else { throw ValidationError("this is a folder; the file name is missing") }
         var rest = argument[...]
         var text = ""
         while let character = rest.popFirst() {
@@ -49,7 +50,8 @@ struct FileNamePattern: ExpressibleByArgument, Hashable {
             rest = rest.dropFirst(digits.count)
             guard rest.popFirst() == "d", let width = digits.isEmpty ? 0 : Int(digits), width <= 20 else {
                 throw ValidationError(
-                    "behind '%' stands 'd' or, as in '%05d', a width up to 20 and 'd'; '%%' is a percent sign")
+                    "after '%' only 'd', 's', or a width up to 20 and 'd' ('%05d') is possible; write '%%' for a percent sign"
+                )
             }
             parts.append(.text(text))
             parts.append(.number(width: width, filler: digits.hasPrefix("0") ? "0" : " "))

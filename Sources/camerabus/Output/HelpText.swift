@@ -1,6 +1,6 @@
 import Glibc
 
-/// Help as it is shown: broken at blanks to fit the terminal, but for what is there to be copied.
+/// Wraps help at blanks to fit the terminal. Usage lines and examples stay whole, so that they can be copied.
 enum HelpText {
     /// - Parameters:
     ///   - text: with each paragraph, and each option, in a line of its own.

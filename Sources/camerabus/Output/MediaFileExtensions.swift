@@ -1,4 +1,4 @@
-/// What the names of files with pictures and sound end in, without the dot: a wrong one is told before anything is taken or recorded.
+/// Extensions of media files, without the dot. A wrong one is refused before anything is recorded.
 enum MediaFileExtensions {
     static let movies: Set = ["mp4", "mov", "mkv"]
     static let photos: Set = ["jpg", "jpeg", "dng"]

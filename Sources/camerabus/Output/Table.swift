@@ -10,7 +10,8 @@ struct Table {
     private let columns: [(title: String, alignment: Alignment)]
     private var rows: [Row] = []
 
-    /// - Parameter columns: titles from left to right; a title that begins with `>` is of a column of numbers, aligned to the right.
+    /// - Parameter columns: titles from left to right; a title that begins with `>` is of a column of numbers, aligned
+    ///   to the right.
     init(_ columns: String...) {
         self.columns = columns.map { title in
             title.hasPrefix(">") ? (String(title.dropFirst()), .right) : (title, .left)

@@ -1,7 +1,7 @@
 import JSON
 import LinuxIO
 
-/// What the bus says, in people's words.
+/// Values of the bus as text for people.
 enum ValueText {
     /// `YUYV 1280x720`; nothing where there is no format.
     static func format(_ format: JSONValue?) -> String {
@@ -51,7 +51,7 @@ enum ValueText {
         return step == "1x1" ? text : "\(text) by \(step)"
     }
 
-    /// How a device is, in a word.
+    /// The state of a device, in one word.
     static func state(_ device: JSONValue) -> String {
         if device["connected"] == false { return "disconnected" }
         if let reason = device["error"]?["reason"]?.string { return reason }
@@ -107,7 +107,8 @@ enum ValueText {
         return "\(plain(low))–\(plain(high))"
     }
 
-    /// A camera control's value as 'camerabus set' takes it: `0.5,0.5` for a point, `1.2,0.8` for gains of red and blue.
+    /// A camera control's value as 'camerabus set' takes it: `0.5,0.5` for a point, `1.2,0.8` for gains of red and
+    /// blue.
     static func assigned(_ value: JSONValue?) -> String {
         if let x = value?["x"], let y = value?["y"] { return "\(x),\(y)" }
         if let red = value?["red"], let blue = value?["blue"] { return "\(red),\(blue)" }

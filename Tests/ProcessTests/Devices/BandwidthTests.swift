@@ -43,7 +43,7 @@ extension ProcessTests {
             #expect(try JSONValue(parsing: Array(shown.standardOutput.utf8)) == forecast, "\(shown)")
             let told = try await bus.run("camerabus", ["session", "show", heavy])
             let cost = forecast["hardwareCost"] ?? .null
-            #expect(told.standardOutput.contains("hardwareCost: \(cost), where 1 is all"), "\(told)")
+            #expect(told.standardOutput.contains("hardwareCost: \(cost) (1 is the whole"), "\(told)")
             let library = try await bus.connect()
             #expect(try await library.session(heavy).hardwareCost == cost.double)
             await library.close()

@@ -207,7 +207,7 @@ extension ProcessTests {
             // Behind the answer to its request: then it has no more to ask the bus.
             try await eventually { program.standardOutput.split(separator: "\n").count > 1 }
             try await bus.killCoordinator()
-            try await eventually { program.standardError.contains("The bus has gone away. The movie may go on") }
+            try await eventually { program.standardError.contains("The bus has ended. The movie may continue") }
             try await bus.startCoordinator()
             let again = try RawClient(path: bus.directory.commandSocket)
             try await eventually { try again.call("movie.list")["movies"]?[0]?["state"] == "recording" }
@@ -218,7 +218,7 @@ extension ProcessTests {
             let end = try JSONValue(parsing: String(last))
             #expect(end["event"] == "didFinishRecording" && end["kept"] == true && end["path"] == path, "\(last)")
             #expect(
-                result.standardError.split(separator: "\n").count { $0.contains("gone away") } == 1,
+                result.standardError.split(separator: "\n").count { $0.contains("The bus has ended") } == 1,
                 "\(result.standardError)")
             try await bus.stop()
         }

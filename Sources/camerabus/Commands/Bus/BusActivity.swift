@@ -1,7 +1,7 @@
 import JSON
 import LinuxIO
 
-/// What the bus and its workers had done at one moment.
+/// The counters of the bus and its workers at one moment.
 struct BusActivitySample {
     /// Monotonic nanoseconds.
     var time: Int64
@@ -19,20 +19,20 @@ struct BusActivitySample {
     }
 }
 
-/// What went by from one moment to another.
+/// The activity between two samples.
 struct BusActivity {
     struct Device {
         var device: JSONValue
-        /// Frames a second that the camera gave; nil: its worker has told nothing new.
+        /// Frames per second of the camera; nil: its worker reported nothing new.
         var frameRate: Double?
-        /// Since the first moment: what the driver lost, what came damaged, and what there was no time for.
+        /// Since the first sample: frames that the driver lost, that arrived damaged, and that there was no time for.
         var lost: Int64
         var damaged: Int64
         var leftOut: Int64
         var subscriptions: Int64
-        /// Who reads its frames, by message or from shared memory.
+        /// Readers of its frames, by message or from shared memory.
         var readers: Int64
-        /// Those of them that have its shared memory.
+        /// The readers that use its shared memory.
         var sharedReaders: Int64
         /// Processors' worth of time: 1 is all of one.
         var load: Double?
@@ -66,7 +66,7 @@ struct BusActivity {
             let id = device["id"]?.string ?? ""
             let label = "{device=\"\(id)\"}"
             let damaged = grown("worker_damaged\(label)", first)
-            // Workers tell their counts at times of their own.
+            // Workers report their counts at different times.
             let span = (now.count("worker_time\(label)") ?? 0) - (before.count("worker_time\(label)") ?? 0)
             return Device(
                 device: device, frameRate: perSecond("worker_frames\(label)", in: span),

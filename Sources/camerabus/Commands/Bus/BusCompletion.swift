@@ -4,7 +4,7 @@ import BusProtocol
 import JSON
 import Synchronization
 
-/// Completes words that only the bus knows. A shell's script calls this program for them, as ``prepare(_:)`` understands it.
+/// Completes words that only the bus knows. The script of a shell calls this program for them; see ``prepare(_:)``.
 enum BusCompletion {
     private struct Facts {
         var devices: [String] = []
@@ -50,7 +50,8 @@ enum BusCompletion {
 
     /// Asks the bus for what will be offered, before the parser is to answer the script: it can't wait for a bus.
     ///
-    /// - Parameter arguments: `---completion`, the command, `--`, which argument, two numbers, then the command line's words.
+    /// - Parameter arguments: `---completion`, the command, `--`, which argument, two numbers, then the command line's
+    ///   words.
     static func prepare(_ arguments: [String]) async {
         guard let words = words(arguments), let command = words.positional.first,
             let client = try? await Client.connect(
@@ -72,7 +73,7 @@ enum BusCompletion {
         facts.withLock { $0 = result }
     }
 
-    // Who presses a key waits for it.
+    // The user waits for the key press to complete.
     private static let patience = Duration.seconds(2)
 
     private static func words(_ arguments: [String]) -> (positional: [String], runtimeDirectory: String?)? {

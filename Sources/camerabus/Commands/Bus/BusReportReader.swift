@@ -4,7 +4,7 @@ import Doctor
 import JSON
 import LinuxIO
 
-/// Asks the bus, if there is one, what the doctor wants to know of it.
+/// Reads the bus's report for the doctor, if a bus runs.
 struct BusReportReader {
     private let options: GlobalOptions
     private let candidates: [RuntimeDirectory]
@@ -70,7 +70,7 @@ struct BusReportReader {
             return report
         }
         if client.greeting.features.contains(Feature.rigs.rawValue) {
-            // What else is wrong is worth telling without them.
+            // The other findings do not need the rigs.
             report.rigs = (try? await client.rigs(timeout: options.timeout.duration)) ?? []
         }
         if client.greeting.features.contains(Feature.permission.rawValue) {
@@ -85,7 +85,7 @@ struct BusReportReader {
         guard client.greeting.features.contains(Feature.who.rawValue) else { return report }
         for device in report.devices {
             guard let id = device["id"], !(device["node"]?.isNull ?? true) else { continue }
-            // A bus that can't tell of one device may of the others; the machine itself is looked at in any case.
+            // An error for one device does not stop the others. The machine itself is checked in any case.
             let usage = try? await client.call("device.who", ["device": id], timeout: options.timeout.duration)
             if let usage { report.usages.append(usage) }
         }

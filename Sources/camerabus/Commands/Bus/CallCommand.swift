@@ -9,14 +9,14 @@ struct CallCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "call", abstract: "Calls any method of the bus and prints its result.",
         discussion: """
-            'camerabus call bus.methods' lists the methods with the schemas of what they take and answer. A method that takes a lock \
-            gets $CAMERABUS_LOCK unless 'lock' is among its parameters. The time that a method may 'wait' comes on top of --timeout. \
-            A request may have 1 MiB.
+            'camerabus call bus.methods' lists the methods with the schemas of their parameters and results. A method \
+            that takes a lock gets $CAMERABUS_LOCK unless its parameters contain 'lock'. The time in 'wait' is added \
+            to --timeout. A request may have 1 MiB.
 
-            A lock that device.lock gives ends with the process that asked, which is this one: give it a "lease" (in milliseconds), or use \
-            'camerabus lock'.
+            A lock from device.lock ends with the process that requested it, which is this program. Give the lock a \
+            "lease" (in milliseconds), or use 'camerabus lock'.
 
-            With --json the result is one line.
+            With --json the result is printed in one line.
 
             EXAMPLES:
               camerabus call bus.ping
@@ -49,14 +49,15 @@ struct CallCommand: BusCommand {
         if let warning = Self.warning(method, params, pid: client.greeting.pid) { Output.note(warning) }
     }
 
-    /// What to say of a lock that can't be used, being bound to a process that is about to end.
+    /// A warning about a lock that ends at once, because this process ends.
     ///
     /// - Parameter pid: of this process, as the bus sees it; 0: it doesn't.
     static func warning(_ method: String, _ params: JSONValue, pid: Int64) -> String? {
         guard method == "device.lock" || method == "device.takeOver", params["lease"] == nil else { return nil }
         let when = pid == 0 ? "in 10 s" : "now, with this program"
         return
-            "This lock ends \(when). 'camerabus lock' holds one while a command runs; with \"lease\": 60000 one lasts a minute."
+            "This lock ends \(when). Use 'camerabus lock' to hold a lock while a command runs, "
+            + "or \"lease\": 60000 for a lock of one minute."
     }
 
     private static func standardInput() throws -> String {
@@ -68,7 +69,7 @@ struct CallCommand: BusCommand {
             let value = try JSONValue(parsing: text)
             if value.object != nil { return value }
         } catch {
-            throw Failure(status: ExitStatus.usage, description: "The parameters are no JSON: \(error).")
+            throw Failure(status: ExitStatus.usage, description: "The parameters are not valid JSON: \(error).")
         }
         throw Failure(status: ExitStatus.usage, description: "The parameters must be a JSON object.")
     }

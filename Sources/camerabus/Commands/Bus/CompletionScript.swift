@@ -1,6 +1,10 @@
 import ArgumentParser
 
-/// The completion scripts: the parser's, and what it has no word for, commands behind `lock … --`.
+/// The completion scripts: the parser's script, and an addition for commands after `lock … --`, which the parser does
+/// not know.
+///
+/// This file and `Camerabus` depend on each other on purpose: the `completions` command is one of the commands that its
+/// script describes.
 enum CompletionScript {
     static func text(_ shell: CompletionShell) -> String {
         let script = Camerabus.completionScript(for: shell)

@@ -16,7 +16,7 @@ struct CompletionsCommand: AsyncParsableCommand {
     func validate() throws {
         if CompletionShell(rawValue: shell) == nil {
             let names = CompletionShell.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ValidationError("There are completions for \(names), not for '\(shell)'.")
+            throw ValidationError("'\(shell)' is not supported; use one of \(names).")
         }
     }
 

@@ -9,18 +9,21 @@ import ZeroMQ
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Says what is wrong with this machine's cameras, permissions, groups and limits, and how to mend it.",
+        abstract:
+            "Finds faults of this machine's cameras, permissions, groups and limits, and shows how to repair them.",
         discussion: """
-            A line for each check: ✓ nothing is wrong, ✗ something is, – there was nothing to look at. Below a ✗ stands each finding: its id, \
-            what it is about, what it means, and behind '$' the command that mends it. Nothing is changed, and no camera is opened.
+            One line per check: ✓ no fault, ✗ faults were found, – nothing to check. Each finding below a ✗ shows its \
+            id, its subject, what it means, and after '$' the command that repairs it. The doctor changes nothing and \
+            opens no camera.
 
-            It works without a bus and without root; root sees more: what other users' programs have open. Of a bus on another machine \
-            ($CAMERABUS_RUNTIME_DIR or --runtime-dir tcp://HOST:PORT) it looks at the way there (name, port, both keys, role, time there and back, clocks) and at \
-            what the bus says of its devices; the machine itself is looked at by the doctor over there. Exit status: 0 nothing is \
-            wrong, 1 there are findings.
+            It works without a bus and without root. As root it also sees which devices other users' programs have \
+            open. For a bus on another machine ($CAMERABUS_RUNTIME_DIR or --runtime-dir tcp://HOST:PORT) it checks the \
+            connection (name, port, both keys, role, round-trip time, clocks) and what the bus reports about its \
+            devices. Run the doctor on that machine to check the machine itself. Exit status: 0 no fault, 1 there are \
+            findings.
 
-            With --json: {"findings": how many, "checks": [{"id", "outcome": healthy, faulty or skipped, "text", "notes", "findings": [{"id", \
-            "subject", "meaning", "remedy", "advice"}]}]}. The ids stay as they are.
+            With --json: {"findings": count, "checks": [{"id", "outcome": healthy, faulty or skipped, "text", "notes", \
+            "findings": [{"id", "subject", "meaning", "remedy", "advice"}]}]}. The ids do not change between versions.
 
             CHECKS:
               \(Checkup.checks.map(\.id).joined(separator: ", "))
@@ -38,7 +41,7 @@ struct DoctorCommand: AsyncParsableCommand {
         var facts = Machine().facts(
             directories: directories, bus: bus,
             versions: VersionFacts(
-                program: Camerabus.configuration.version, libraries: ["libzmq": ZeroMQ.libraryVersion()]))
+                program: ProgramVersion.text, libraries: ["libzmq": ZeroMQ.libraryVersion()]))
         facts.remote = remote
         let results = Checkup.results(facts)
         let count = results.reduce(0) { $0 + $1.findings.count }

@@ -4,12 +4,12 @@ import Doctor
 import JSON
 import LinuxIO
 
-/// Goes the way to a bus on another machine, step by step, and asks the bus at its end.
+/// Checks the connection to a bus on another machine step by step, then reads the report of that bus.
 struct RemoteReportReader {
     private let options: GlobalOptions
     private let address: String
 
-    /// Of as many requests the fastest counts.
+    /// The number of requests; the fastest one counts.
     private static let tries = 5
 
     init(_ options: GlobalOptions, _ address: String) { (self.options, self.address) = (options, address) }
@@ -23,7 +23,7 @@ struct RemoteReportReader {
         } catch {
             return failed(facts, .settings, error.description)
         }
-        guard case .remote(let bus) = place else { return failed(facts, .settings, "That is no address.") }
+        guard case .remote(let bus) = place else { return failed(facts, .settings, "This is not an address.") }
         facts.key = bus.publicKey
         if let obstacle = await bus.obstacle() {
             return failed(facts, Self.problem(obstacle), obstacle.sentence(address))
@@ -32,7 +32,8 @@ struct RemoteReportReader {
         do throws(ClientError) {
             client = try await Client.connect(to: place, name: "camerabus", timeout: options.timeout.duration)
         } catch {
-            return failed(facts, .silence, "The gateway lets us in, and no bus answers behind it: \(error.description)")
+            return failed(
+                facts, .silence, "The gateway accepts this client, but no bus answers behind it: \(error.description)")
         }
         facts.name = client.greeting.json["remote"]?["name"]?.string
         facts.role = client.greeting.json["remote"]?["role"]?.string
@@ -41,7 +42,8 @@ struct RemoteReportReader {
         } catch {
             // Each further question would wait as long, and none be answered.
             return failed(
-                facts, .silence, "The gateway lets us in, and the bus behind it does not answer: \(error.description)")
+                facts, .silence,
+                "The gateway accepts this client, but the bus behind it does not answer: \(error.description)")
         }
         facts.closedPorts = await bus.closedPorts()
         return (await ask(client), facts)
@@ -66,7 +68,7 @@ struct RemoteReportReader {
         }
     }
 
-    /// - Throws: what ends the visit: the bus is silent, or gone. One that refuses to tell its time is asked the rest.
+    /// - Throws: when the bus is silent or gone. A bus that refuses `bus.clock` is no error.
     private func time(_ client: Client, _ facts: inout RemoteFacts) async throws(ClientError) {
         let tellsTime = client.greeting.features.contains(Feature.remote.rawValue)
         let own = ClockState.now()

@@ -5,9 +5,9 @@ import JSON
 
 struct StatusCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Shows the bus, what you may do on it, its devices and its locks.",
+        commandName: "status", abstract: "Shows the bus, your permissions, the devices and the locks.",
         discussion: """
-            With --json: {"bus": the answer to bus.hello, "directory": …, "devices": […], "locks": […],
+            With --json: {"bus": the answer of bus.hello, "directory": …, "devices": […], "locks": […],
             "problems": [{"reason": …, "message": …}]}.
             """)
 

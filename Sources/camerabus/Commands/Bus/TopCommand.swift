@@ -6,15 +6,18 @@ import LinuxIO
 
 struct TopCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "top", abstract: "Shows rates, losses, readers and cost of every device, live.",
+        commandName: "top", abstract: "Shows rates, losses, readers and load of every device, live.",
         discussion: """
-            RATE is what the camera gives, in frames a second, or the microphone, in samples a second of each channel. LOST were lost by the driver, DAMAGED came so, and for those LEFT OUT there \
-            was no time: all since 'camerabus top' began. READERS counts subscribers and readers of shared memory, the latter in brackets, too; below a device stands what is made of its \
-            frames for them, and the pressure that it, or the machine, is under. CPU is of one processor, MEMORY what the device's worker has in use. Ends by Ctrl-C.
+            RATE is the rate of the device: frames per second of a camera, samples per second and channel of a \
+            microphone. LOST counts frames that the driver lost, DAMAGED frames that arrived damaged, and LEFT OUT \
+            frames that there was no time for; all since 'camerabus top' began. READERS counts subscribers and readers \
+            of shared memory; the latter also in brackets. The lines below a device show the renditions that are made \
+            for its readers, and the pressure on the device or the machine. CPU is the share of one processor, MEMORY \
+            the memory of the device's worker. Ctrl-C ends it.
 
-            With --json: a line each time, {monotonic, bus: {load, residentBytes, requestRate, connections}, devices: [{id, state, \
-            systemPressureState, activeFormat, frameRate, lost, damaged, leftOut, subscriptions, readers, sharedReaders, load, residentBytes, renditions}]}; a load of 1 is \
-            all of one processor.
+            With --json: one line per interval, {monotonic, bus: {load, residentBytes, requestRate, connections}, \
+            devices: [{id, state, systemPressureState, activeFormat, frameRate, lost, damaged, leftOut, subscriptions, \
+            readers, sharedReaders, load, residentBytes, renditions}]}. A load of 1 is one whole processor.
 
             EXAMPLES:
               camerabus top
@@ -28,22 +31,22 @@ struct TopCommand: BusCommand {
     var devices: [String] = []
 
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("From one look to the next, in seconds.", valueName: "seconds"))
+        parsing: .unconditional, help: ArgumentHelp("The time between two updates, in seconds.", valueName: "seconds"))
     var interval: Seconds = 2
 
     @Option(
         name: .shortAndLong, parsing: .unconditional,
-        help: ArgumentHelp("End after so many looks (default: never).", valueName: "count"))
+        help: ArgumentHelp("End after this many updates (default: never).", valueName: "count"))
     var number: Int?
 
     func validate() throws {
-        // Workers tell their counts once a second; a look in between would show nothing new.
-        guard interval.value >= 1 else { throw ValidationError("--interval takes a number of seconds from 1 on.") }
-        if let number, number < 1 { throw ValidationError("--number takes a number above 0.") }
+        // Workers report their counts once a second. More frequent updates would show nothing new.
+        guard interval.value >= 1 else { throw ValidationError("--interval takes a number of seconds, 1 or more.") }
+        if let number, number < 1 { throw ValidationError("--number takes a number greater than 0.") }
     }
 
     func run(_ client: Client) async throws {
-        // Of a name that nothing has the bus says so.
+        // The bus refuses an unknown name.
         for device in devices { _ = try await client.device(device, timeout: timeout) }
         let first = try await sample(client)
         var before = first
@@ -68,7 +71,7 @@ struct TopCommand: BusCommand {
     private func show(_ traffic: BusActivity) throws {
         if options.json { return try Output.json(traffic.json) }
         let isTerminal = isatty(STDOUT_FILENO) == 1
-        // In place of what was shown before: home, and clear what is below.
+        // Overwrites the previous update: cursor home, then clear the screen below.
         let text = (isTerminal ? "\u{1B}[H\u{1B}[2J" : "") + traffic.lines.joined(separator: "\n") + "\n"
         try Output.bytes(Array(text.utf8))
         if !isTerminal { try Output.line("") }

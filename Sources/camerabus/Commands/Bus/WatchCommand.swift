@@ -5,19 +5,20 @@ import JSON
 
 struct WatchCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Prints state and events as they go by.",
+        commandName: "watch", abstract: "Prints state and events as they are published.",
         discussion: """
-            State that matches is shown as it is first, then every change. A reader that is slow by more than 1000 messages loses some; \
-            "previous" of the next one then says which. A device that isn't there is waited for, and told. Ends by Ctrl-C, or with status 3 when not even the bus's heartbeat \
-            comes for as long as --timeout says.
+            First the current state of the matching topics is shown, then every change. A reader that is more than \
+            1000 messages behind loses some; "previous" of the next message then shows how many. 'watch' also waits \
+            for a device that is not connected, and prints a note about it. Ctrl-C ends it. It ends with status 3 when \
+            not even the heartbeat of the bus arrives within --timeout.
 
             TOPICS:
-              state/bus/, state/device/ID/, state/lock/ID/  what is: the bus, a device, a lock
-              state/movie/ID/, state/take/ID/               how far a movie is, or a take
-              event/device/ID/, event/lock/ID/, …           what happens to them
+              state/bus/, state/device/ID/, state/lock/ID/  current state: of the bus, a device, a lock
+              state/movie/ID/, state/take/ID/               progress of a movie or a take
+              event/device/ID/, event/lock/ID/, …           events of a device, a lock, …
               heartbeat/                                    once a second
 
-            With --json: the message per line, with "topic" beside its members: state has "value", an event "event".
+            With --json: one message per line, with its members and "topic": state has "value", an event has "event".
 
             EXAMPLES:
               camerabus watch
@@ -29,19 +30,22 @@ struct WatchCommand: BusCommand {
 
     @Argument(
         help: """
-            Topics or beginnings of topics; the final '/' is added (default: state and event, which is all but heartbeat).
+            Topics or beginnings of topics; a missing '/' at the end is added (default: state and event: all except \
+            heartbeat).
             """, completion: BusCompletion.topics)
     var topics: [String] = []
 
     @Option(
         name: .shortAndLong, parsing: .unconditional,
-        help: ArgumentHelp("End after so many messages (default: never).", valueName: "count"))
+        help: ArgumentHelp("End after this many messages (default: never).", valueName: "count"))
     var number: Int?
 
     func validate() throws {
-        if let number, number < 1 { throw ValidationError("--number takes a number above 0.") }
+        if let number, number < 1 { throw ValidationError("--number takes a number greater than 0.") }
         if let topic = topics.first(where: { ["frame", "buffer", "audio", "level"].contains(Self.firstSegment($0)) }) {
-            throw ValidationError("'\(topic)' is a topic of a device's own socket: see 'camerabus frames'.")
+            throw ValidationError(
+                "'\(topic)' is a topic of the device's own socket. Use 'camerabus frames' for frames and 'camerabus sound' for sound."
+            )
         }
         if let topic = topics.first(where: { !Self.isKnown(Self.complete($0)) }) {
             throw ValidationError(Self.unknown(topic))
@@ -71,17 +75,17 @@ struct WatchCommand: BusCommand {
         }
     }
 
-    /// With the `/` at its end without which it would start nothing; nothing at all means everything.
+    /// The topic with `/` at its end. An empty topic means all topics.
     static func complete(_ topic: String) -> String { topic.isEmpty || topic.hasSuffix("/") ? topic : topic + "/" }
 
-    /// What people want to see of a message: the value, or the event.
+    /// The part of a message that is shown to people: the value, or the event.
     static func content(_ message: JSONValue) -> JSONValue {
         guard let members = message.object, members["sequence"] != nil else { return message }
         if let value = members["value"] { return value }
         return .object(members.filter { !["epoch", "sequence", "previous"].contains($0.key) })
     }
 
-    /// Whether there can be a topic that begins so.
+    /// Whether a topic may begin like this.
     static func isKnown(_ topic: String) -> Bool {
         let asked = topic.split(separator: "/")
         return TopicTable.all.contains { entry in
@@ -97,10 +101,11 @@ struct WatchCommand: BusCommand {
         let hint =
             DeviceID.isValid(topic)
             ? " To watch a device: camerabus watch state/device/\(topic) event/device/\(topic)" : ""
-        return "There are no topics that begin with '\(complete(topic))'; there are \(known).\(hint)"
+        return "No topic begins with '\(complete(topic))'. Topics: \(known).\(hint)"
     }
 
-    /// A device may still come, and a lock is over when it is: neither is an error, but who has mistyped an id would wait for ever.
+    /// Notes unknown ids. They are no error, as a device may be connected later; but with a mistyped id `watch` would
+    /// wait for ever.
     private func noteMissing(_ topics: [String], _ client: Client) async throws {
         var ids: [(kind: String, id: String)] = []
         for case let id? in topics.map(Self.id) where !ids.contains(where: { $0 == id }) { ids.append(id) }
@@ -109,15 +114,15 @@ struct WatchCommand: BusCommand {
         let state = snapshot["state"]?.object ?? [:]
         for (kind, id) in ids where state["state/\(kind)/\(id)/"] == nil {
             let known = state.keys.compactMap(Self.id).filter { $0.kind == kind }.map(\.id).sorted()
-            let list = known.isEmpty ? "there are none" : "there are \(known.joined(separator: ", "))"
+            let list = known.isEmpty ? "there are none" : "known: \(known.joined(separator: ", "))"
             Output.note(
                 kind == "device"
-                    ? "No device is called '\(id)' (\(list)); waiting for it to come."
-                    : "No \(kind) has the id '\(id)' (\(list)).")
+                    ? "There is no device '\(id)' (\(list)). Waiting for it to be connected."
+                    : "There is no \(kind) with the id '\(id)' (\(list)).")
         }
     }
 
-    /// What a topic is about: `device` and its id, `lock` or `session`; nil for one that is about several.
+    /// The kind and id of a topic, for example `device` and its id; nil for a topic of several.
     private static func id(_ topic: String) -> (kind: String, id: String)? {
         let parts = topic.split(separator: "/")
         guard parts.count == 3, ["device", "lock", "session", "movie", "take"].contains(parts[1]) else { return nil }

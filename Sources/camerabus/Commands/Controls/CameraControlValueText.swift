@@ -1,6 +1,6 @@
 import JSON
 
-/// What a control of the capture model takes, and what people write for it.
+/// Converts typed values of a control of the capture model, and describes the values that it takes.
 struct CameraControlValueText {
     private let control: JSONValue
     private let name: String
@@ -11,10 +11,10 @@ struct CameraControlValueText {
         name = ValueText.plain(control["name"])
     }
 
-    /// Whether that is a name of the capture model, and no driver's: those have no capital letters.
+    /// Whether this is a name of the capture model. Names of drivers have no capital letters.
     static func isName(_ name: String) -> Bool { name != name.lowercased() }
 
-    /// The value for the bus of what was typed.
+    /// Converts a typed value to the value for the bus.
     ///
     /// - Throws: what the control takes, when it can't be that.
     func value(_ typed: JSONValue) throws(Failure) -> JSONValue {
@@ -67,8 +67,8 @@ struct CameraControlValueText {
     }
 
     private func wrong(_ typed: JSONValue) -> Failure {
-        let told = typed.isNull ? "nothing" : typed.string.map { "'\($0)'" } ?? typed.description
+        let shown = typed.isNull ? "nothing" : typed.string.map { "'\($0)'" } ?? typed.description
         return Failure(
-            status: ExitStatus.usage, description: Table.printable("\(name) can't be \(told); it takes \(range)."))
+            status: ExitStatus.usage, description: Table.printable("\(name) can't be \(shown); it takes \(range)."))
     }
 }

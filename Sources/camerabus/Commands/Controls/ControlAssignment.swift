@@ -15,7 +15,7 @@ struct ControlAssignment: Hashable {
     init(reading argument: String) throws {
         let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard let name = parts.first, !name.isEmpty else {
-            throw ValidationError("before '=' stands a control's name, as 'camerabus controls' lists them")
+            throw ValidationError("a control's name is missing before '='; 'camerabus controls' lists the names")
         }
         self.name = String(name)
         guard parts.count == 2 else {
@@ -23,7 +23,7 @@ struct ControlAssignment: Hashable {
             return
         }
         guard let value = Self.value(String(parts[1])) else {
-            throw ValidationError("what begins with a quotation mark or a bracket must be JSON")
+            throw ValidationError("a value that begins with a quotation mark or a bracket must be JSON")
         }
         self.value = value
     }
@@ -31,8 +31,8 @@ struct ControlAssignment: Hashable {
     /// What it means depends on the control's type.
     var dependsOnType: Bool { value.integer == nil && value.array == nil }
 
-    /// Integers, `true` and `false`; JSON in quotes or brackets; numbers with commas between them; anything else is text, and
-    /// the name of a menu's item.
+    /// Integers, `true` and `false`; JSON in quotes or brackets; numbers with commas between them; anything else is
+    /// text, and the name of a menu's item.
     static func value(_ text: String) -> JSONValue? {
         if text == "true" { return true }
         if text == "false" { return false }

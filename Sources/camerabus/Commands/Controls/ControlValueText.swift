@@ -1,6 +1,6 @@
 import JSON
 
-/// What a control takes, and what people write for it.
+/// Converts typed values of a driver's control, and describes the values that it takes.
 struct ControlValueText {
     private let control: JSONValue
     private let name: String
@@ -11,7 +11,7 @@ struct ControlValueText {
         name = ValueText.plain(control["name"])
     }
 
-    /// The value for the bus of what was typed.
+    /// Converts a typed value to the value for the bus.
     ///
     /// - Throws: what the control takes, when it can't be that.
     func value(_ typed: JSONValue) throws(Failure) -> JSONValue {
@@ -23,10 +23,10 @@ struct ControlValueText {
         switch type {
         case "bool": return .bool(try flag(typed))
         case "int", "int64", "bitmask":
-            if typed.integer == nil { throw wrong("\(name) can't be \(told(typed))") }
+            if typed.integer == nil { throw wrong("\(name) can't be \(shown(typed))") }
         case "menu", "intmenu", "str":
             if let flag = typed.bool { return .string(String(flag)) }
-        case "button": throw Failure(status: ExitStatus.usage, description: "\(name) is a button: it takes no value.")
+        case "button": throw Failure(status: ExitStatus.usage, description: "\(name) is a button. It takes no value.")
         default: break
         }
         return typed
@@ -47,11 +47,11 @@ struct ControlValueText {
             }
             return items.joined(separator: ", ")
         case "str": return "text of \(low) to \(high) bytes"
-        default: return "numbers with commas between them"
+        default: return "numbers separated by commas"
         }
     }
 
-    /// Says yes or no, in one of the ways in which people say it.
+    /// Reads a boolean in one of its usual spellings.
     static func flag(_ text: String) -> Bool? {
         switch text.lowercased() {
         case "true", "yes", "on", "y": true
@@ -65,14 +65,14 @@ struct ControlValueText {
         switch typed.integer {
         case 0: return false
         case 1: return true
-        default: throw wrong("\(name) can't be \(told(typed))")
+        default: throw wrong("\(name) can't be \(shown(typed))")
         }
     }
 
-    private func told(_ value: JSONValue) -> String { value.string.map { "'\($0)'" } ?? value.description }
+    private func shown(_ value: JSONValue) -> String { value.string.map { "'\($0)'" } ?? value.description }
 
     private func wrong(_ what: String) -> Failure {
-        let now = control["value"].map { $0.isNull ? "" : " Now it is \(ValueText.plain($0))." } ?? ""
+        let now = control["value"].map { $0.isNull ? "" : " The current value is \(ValueText.plain($0))." } ?? ""
         return Failure(status: ExitStatus.usage, description: Table.printable("\(what); it takes \(range).\(now)"))
     }
 }

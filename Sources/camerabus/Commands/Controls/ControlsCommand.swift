@@ -6,11 +6,12 @@ struct ControlsCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "controls", abstract: "Lists the controls of a device with their ranges and values.",
         discussion: """
-            First the controls of the capture model that the camera has, with what they take; they mean the same on every camera. Then \
-            the driver's own: types and flags are V4L2's, in v4l2-ctl's words; units are the driver's. Below a menu are its items, each of which \
-            'camerabus set' takes by its number or its name.
+            The first table lists the controls of the capture model that the camera has, with the values that they \
+            take. They mean the same on every camera. The second table lists the driver's own controls: types and \
+            flags are those of V4L2, in the words of v4l2-ctl; units depend on the driver. The items of a menu stand \
+            below it; 'camerabus set' takes an item by its number or its name.
 
-            With --json: {"controls": […], "cameraControls": […], "supports": {…}}, as device.controls answers.
+            With --json: {"controls": […], "cameraControls": […], "supports": {…}}, as device.controls returns them.
 
             EXAMPLES:
               camerabus controls cam0

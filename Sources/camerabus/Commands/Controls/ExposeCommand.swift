@@ -6,10 +6,11 @@ struct ExposeCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
         commandName: "expose", abstract: "Exposes a camera for a point of its picture.",
         discussion: """
-            The camera goes on exposing for that point. Where it can't by itself, the bus meters the picture there and sets \
-            exposure time and gain; 0.5,0.5, the middle, leaves it to the camera again. With --then-lock the bus locks the exposure \
-            when it has settled, under a lock of its own. If another client has the device locked by then, it stays as it is, and the \
-            event exposureLockFailed says so. To expose once for what is seen now: camerabus set DEVICE exposureMode=autoExpose.
+            The camera keeps exposing for this point. If the camera can't do that, the bus measures the picture there \
+            and sets exposure time and gain; then 0.5,0.5 (the middle) gives the control back to the camera. With \
+            --then-lock the bus locks the exposure as soon as it is stable, under a lock of its own. If another client \
+            has locked the device by then, the exposure is not locked, and the event exposureLockFailed is published. \
+            To expose once for the current picture: camerabus set DEVICE exposureMode=autoExpose.
 
             With --json: the answer of device.expose.
 
@@ -28,7 +29,7 @@ struct ExposeCommand: DeviceCommand {
     @Argument(help: pointHelp, transform: PointArgument.init(reading:))
     var point: PointArgument
 
-    @Flag(help: "Lock the exposure when it has settled.")
+    @Flag(help: "Lock the exposure as soon as it is stable.")
     var thenLock = false
 
     func run(_ client: Client) async throws {
@@ -36,7 +37,7 @@ struct ExposeCommand: DeviceCommand {
             device, at: point.point, thenLock: thenLock, lock: lock.lock, timeout: timeout)
         if options.json { return try Output.json(answer) }
         if thenLock, answer["willLock"] != true {
-            Output.note("\(device) can't lock its exposure; it goes on exposing for that point.")
+            Output.note("\(device) can't lock its exposure. It keeps exposing for that point.")
         }
         PersistenceNote.note(answer)
     }

@@ -6,8 +6,9 @@ struct FocusCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
         commandName: "focus", abstract: "Focuses a camera once at a point of its picture.",
         discussion: """
-            'camerabus set DEVICE focusMode=continuousAutoFocus' has it focus all the time, 'camerabus set DEVICE lensPosition=0.3' \
-            moves the lens by hand. A camera that can't is told by 'camerabus controls DEVICE'.
+            For continuous focus: camerabus set DEVICE focusMode=continuousAutoFocus. To move the lens by hand: \
+            camerabus set DEVICE lensPosition=0.3. 'camerabus controls DEVICE' shows whether the camera has these \
+            controls.
 
             With --json: the answer of device.focus.
 

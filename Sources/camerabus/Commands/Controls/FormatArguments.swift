@@ -36,7 +36,7 @@ enum FormatArgument: Hashable {
     }
 }
 
-/// Frames a second as an argument: `30`, `29.97`, or exactly: `30000/1001`.
+/// Frames per second as an argument: `30`, `29.97`, or exactly `30000/1001`.
 struct FrameRateArgument: ExpressibleByArgument, Hashable {
     /// The `frameRate` of a change.
     var json: JSONValue

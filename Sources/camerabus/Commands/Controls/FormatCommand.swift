@@ -6,12 +6,15 @@ struct FormatCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "format", abstract: "Shows or changes the format and the frame rate of a device.",
         discussion: """
-            Without a size, --pixel and --fps, or of a microphone --sample, --rate and --channels, it shows what is active; what is not given stays, if it can. The change is made whole or not at all. What can't be had just so is refused \
-            with what is nearest; with --nearest that is taken, and told.
+            Without a size, --pixel and --fps (of a microphone: --sample, --rate and --channels) the active format is \
+            shown. Settings that are not given keep their values if possible. Either the whole change is made, or \
+            nothing. If the exact values are not possible, the change is refused and the nearest possible values are \
+            shown; with --nearest these are set and shown.
 
-            The lock is the one of --lock or $CAMERABUS_LOCK; without one the device is locked for just this change.
+            The lock is that of --lock or $CAMERABUS_LOCK. Without one the device is locked only for this change.
 
-            With --json: the answer of device.configure; without a change the device's activeFormat, frameDuration and generation.
+            With --json: the answer of device.configure; without a change the device's activeFormat, frameDuration and \
+            generation.
 
             EXAMPLES:
               camerabus format cam0 1280x720
@@ -30,55 +33,60 @@ struct FormatCommand: BusCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "Width and height in pixels, 1280x720, or the id of a row of 'camerabus formats'.", valueName: "size"),
+            "Width and height in pixels, such as 1280x720, or an id from 'camerabus formats'.", valueName: "size"),
         transform: FormatArgument.init(reading:))
     var size: FormatArgument?
 
     @Option(
         help: ArgumentHelp(
-            "The pixel format's four-character code, as 'camerabus formats' shows it: YUYV, NV12, MJPG (default: the best for the size). Without a size that stays as it is.",
+            """
+            The four-character code of the pixel format, such as YUYV, NV12 or MJPG; 'camerabus formats' lists them \
+            (default: the best for the size). Without a size the current size is kept.
+            """,
             valueName: "code"), completion: BusCompletion.pixelFormats)
     var pixel: String?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Frames a second: 30, 29.97, or exactly 30000/1001 (default: as it is, else what the format has).",
+            "Frames per second: 30, 29.97, or exactly 30000/1001 (default: the current rate, else one of the format).",
             valueName: "rate"))
     var fps: FrameRateArgument?
 
     @Option(
         help: ArgumentHelp(
-            "Of a microphone: how a sample is written (s16, s24, s24in32, s32, f32).", valueName: "format"))
+            "Of a microphone: the sample format (s16, s24, s24in32, s32, f32).", valueName: "format"))
     var sample: String?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Of a microphone: samples a second of each channel.", valueName: "hertz"))
+        help: ArgumentHelp("Of a microphone: samples per second and channel.", valueName: "hertz"))
     var rate: Int?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("Of a microphone: how many channels.", valueName: "count"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Of a microphone: the number of channels.", valueName: "count"))
     var channels: Int?
 
-    @Flag(help: "Take what is nearest when it can't be had just so.")
+    @Flag(help: "Accept the nearest possible values if the exact ones are not possible.")
     var nearest = false
 
-    @Flag(help: "Change nothing, only say what would come of it.")
+    @Flag(help: "Change nothing; only show the result.")
     var dryRun = false
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Wait so many seconds for the device when another client has it locked.", valueName: "seconds"))
+            "If another client has locked the device, wait this many seconds for it.", valueName: "seconds"))
     var wait: Seconds = 0
 
     func validate() throws {
         if isOfSound, size != nil || pixel != nil || fps != nil {
             throw ValidationError(
-                "--sample, --rate and --channels are of microphones; a size, --pixel and --fps of cameras.")
+                "--sample, --rate and --channels are for microphones. A size, --pixel and --fps are for cameras.")
         }
         guard pixel != nil else { return }
-        if case .id? = size { throw ValidationError("The id of a format says its pixel format: leave --pixel out.") }
+        if case .id? = size {
+            throw ValidationError("The id of a format includes its pixel format. Leave --pixel out.")
+        }
     }
 
     func run(_ client: Client) async throws {
@@ -105,7 +113,7 @@ struct FormatCommand: BusCommand {
 
     private var isOfSound: Bool { sample != nil || rate != nil || channels != nil }
 
-    /// Under the lock: a pixel format alone keeps the size that is set then.
+    /// Called under the lock, so that a pixel format alone keeps the size that is set now.
     private func change(_ client: Client, _ code: String?) async throws -> JSONValue {
         if isOfSound {
             let format: JSONValue = .members([
@@ -120,7 +128,9 @@ struct FormatCommand: BusCommand {
             guard let width = active?["width"]?.integer, let height = active?["height"]?.integer else {
                 throw Failure(
                     status: ExitStatus.refused,
-                    description: "The size of \(device) is not known yet; give one: \(device) WIDTHxHEIGHT --pixel …")
+                    description:
+                        "The size of \(device) is not known yet. Give one: camerabus format \(device) WIDTHxHEIGHT --pixel …"
+                )
             }
             wish = .size(width: Int(width), height: Int(height))
         }
@@ -139,10 +149,10 @@ struct FormatCommand: BusCommand {
         throw Failure(
             status: ExitStatus.refused,
             description: Table.printable(
-                "formatUnsupported: '\(id)' is a pixel format: camerabus format \(device) --pixel \(code)"))
+                "formatUnsupported: '\(id)' is a pixel format. Use: camerabus format \(device) --pixel \(code)"))
     }
 
-    /// The pixel format as the device spells it, whatever its case.
+    /// The pixel format as the device spells it; case does not matter.
     private func code(_ client: Client) async throws -> String? {
         guard let pixel else { return nil }
         let codes = try await client.formats(device, timeout: timeout).compactMap { $0["pixelFormat"]?.string }
@@ -151,10 +161,10 @@ struct FormatCommand: BusCommand {
         throw Failure(
             status: ExitStatus.refused,
             description: Table.printable(
-                "formatUnsupported: \(device) has no pixel format '\(pixel)'; it has \(known)."))
+                "formatUnsupported: \(device) has no pixel format '\(pixel)'. It has \(known)."))
     }
 
-    /// Some codes differ by case alone: then only the very same is meant.
+    /// Some codes differ only by case; then only an exact match counts.
     static func code(_ wish: String, of codes: [String]) -> String? {
         if codes.contains(wish) { return wish }
         let alike = Set(codes.filter { $0.lowercased() == wish.lowercased() })

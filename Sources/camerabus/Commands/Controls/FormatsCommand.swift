@@ -6,10 +6,12 @@ struct FormatsCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "formats", abstract: "Lists the formats of a device.",
         discussion: """
-            Where they are known, ZOOM is the largest zoom factor, ISO and EXPOSURE (in seconds) the ranges, and FIELD the field of view. \
-            SIZE is in pixels, RATES in frames a second, of a microphone in samples a second of each channel; 'a–b' is everything between. The active format is marked with '*'.
+            SIZE is in pixels. RATES are in frames per second, of a microphone in samples per second and channel. \
+            'a–b' is a range. '*' marks the active format. If the device reports them, ZOOM is the largest zoom \
+            factor, ISO and EXPOSURE (in seconds) are ranges, and FIELD is the field of view.
 
-            With --json: {"formats": […]}, as device.formats answers; there durations are fractions of a second, "1/30".
+            With --json: {"formats": […]}, as device.formats returns them; durations are fractions of a second there, \
+            such as "1/30".
 
             EXAMPLES:
               camerabus formats cam0

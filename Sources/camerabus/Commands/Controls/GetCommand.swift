@@ -7,8 +7,9 @@ struct GetCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "get", abstract: "Shows the values of a device's controls.",
         discussion: """
-            One control: its value alone. Several, or all when none is named: one 'control=value' per line, as 'camerabus set' takes them. \
-            Controls without a value (buttons, write-only ones) are left out unless they are named; they show as '-'.
+            For one control only its value is printed. For several, or without a name for all, one 'control=value' per \
+            line is printed, as 'camerabus set' takes them. Controls without a value (buttons, write-only controls) \
+            are printed only if you name them, as '-'.
 
             With --json: {"control": value, …}.
 
@@ -26,7 +27,7 @@ struct GetCommand: BusCommand {
     @Argument(help: "The controls' names (default: all).", completion: BusCompletion.controlNames)
     var controls: [String] = []
 
-    @Flag(help: "Leave out what can't be set as things are: read-only, inactive, grabbed and disabled controls.")
+    @Flag(help: "Leave out controls that can't be set now: read-only, inactive, grabbed and disabled ones.")
     var settable = false
 
     func run(_ client: Client) async throws {
@@ -57,7 +58,7 @@ struct GetCommand: BusCommand {
         var chosen: [(name: String, value: JSONValue)] = []
         for name in names {
             guard let control = known.first(where: { $0.name == name }) else {
-                let message = "\(device) has no control '\(name)'; 'camerabus controls \(device)' lists what it has."
+                let message = "\(device) has no control '\(name)'; 'camerabus controls \(device)' lists its controls."
                 throw .refused(
                     BusError(.controlUnsupported, message, ["supported": JSONValue(known.map(\.name))]))
             }

@@ -1,11 +1,13 @@
 import JSON
 
-/// Whether what was changed outlives the bus.
+/// Notes a change that could not be stored.
 enum PersistenceNote {
     static func note(_ answer: JSONValue) { note(isKept: answer["kept"]?.bool ?? true) }
 
     static func note(isKept: Bool) {
         guard !isKept else { return }
-        Output.note("It could not be written to the disk and ends with the bus, whose log says why.")
+        Output.note(
+            "The change could not be written to the disk. It is lost when the bus ends; the log of the bus shows the cause."
+        )
     }
 }

@@ -4,10 +4,11 @@ import JSON
 
 struct ProfilesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "profiles", abstract: "Keeps how devices are set under a name, and sets them so again.",
+        commandName: "profiles", abstract: "Stores settings of devices under a name, and applies them again.",
         discussion: """
-            A profile holds the format, the frame rate and the controls of one or more devices. What a device was set to last comes back by \
-            itself after a replug or a restart; profiles are for more than one way to set it.
+            A profile stores the format, the frame rate and the controls of one or more devices. The bus restores the \
+            last settings of a device by itself after a replug or a restart; use profiles when you need more than one \
+            set of settings.
 
             EXAMPLES:
               camerabus profiles save night cam0
@@ -20,7 +21,7 @@ struct ProfilesCommand: AsyncParsableCommand {
 
     /// Completes the names of profiles by asking the bus.
     static let completion = CompletionKind.shellCommand("camerabus profiles list --names 2>/dev/null")
-    static let nameHelp: ArgumentHelp = "The profile's name: 1 to 32 of a-z, 0-9 and '-'."
+    static let nameHelp: ArgumentHelp = "The profile's name: 1 to 32 characters of a-z, 0-9 and '-'."
 }
 
 extension ProfilesCommand {
@@ -28,12 +29,13 @@ extension ProfilesCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "Lists the profiles.",
             discussion: """
-                A device that is not there now is shown by its uniqueID. With --json: {"profiles": […]}, as profile.list answers.
+                A device that is not connected is shown by its uniqueID. With --json: {"profiles": […]}, as \
+                profile.list returns them.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Flag(help: "Print the names alone.")
+        @Flag(help: "Print only the names.")
         var names = false
 
         func run(_ client: Client) async throws {
@@ -65,10 +67,11 @@ extension ProfilesCommand {
 
     struct Save: BusCommand {
         static let configuration = CommandConfiguration(
-            commandName: "save", abstract: "Keeps how devices are set now, in the place of a profile of that name.",
+            commandName: "save",
+            abstract: "Stores the current settings of devices; replaces a profile of the same name.",
             discussion: """
-                All settings that count are kept: controls that can be set, and not those that an automatic mode sets. With --json: the \
-                answer of profile.save.
+                The profile contains the controls that can be set, without those that an automatic mode sets. With \
+                --json: the answer of profile.save.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -89,14 +92,15 @@ extension ProfilesCommand {
 
     struct Apply: BusCommand {
         static let configuration = CommandConfiguration(
-            commandName: "apply", abstract: "Sets devices as a profile has it, all of them or none.",
+            commandName: "apply", abstract: "Applies a profile to devices: to all of them, or to none.",
             discussion: """
-                Without DEVICE: those that the profile was saved of. Another device gets the settings of the one like it, or the only ones \
-                that there are. What can't be had just so is refused; with --nearest what is nearest is taken, and told, and controls that \
-                a device doesn't have are left out.
+                Without DEVICE the profile is applied to the devices that it was saved from. Another device gets the \
+                settings of a device of the same model, or the only settings in the profile. If the exact values are \
+                not possible, the command is refused. With --nearest the nearest values are set and shown, and \
+                controls that a device does not have are left out.
 
-                The lock is the one of --lock or $CAMERABUS_LOCK; without one the devices are locked for just this change. With --json: the \
-                answer of profile.apply.
+                The lock is that of --lock or $CAMERABUS_LOCK. Without one the devices are locked only for this \
+                change. With --json: the answer of profile.apply.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -108,10 +112,10 @@ extension ProfilesCommand {
         @Argument(help: "Ids of devices, or names of rigs.", completion: rigCompletion)
         var devices: [String] = []
 
-        @Flag(help: "Take what is nearest when it can't be had just so.")
+        @Flag(help: "Accept the nearest possible values if the exact ones are not possible.")
         var nearest = false
 
-        @Flag(help: "Change nothing, only say what would come of it.")
+        @Flag(help: "Change nothing; only show the result.")
         var dryRun = false
 
         func run(_ client: Client) async throws {
@@ -127,7 +131,7 @@ extension ProfilesCommand {
     }
 
     struct Delete: BusCommand {
-        static let configuration = CommandConfiguration(commandName: "delete", abstract: "Forgets a profile.")
+        static let configuration = CommandConfiguration(commandName: "delete", abstract: "Deletes a profile.")
 
         @OptionGroup var options: GlobalOptions
 

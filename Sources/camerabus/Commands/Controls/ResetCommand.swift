@@ -4,9 +4,9 @@ import JSON
 
 struct ResetCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reset", abstract: "Has a camera focus and expose continuously and in the middle again.",
+        commandName: "reset", abstract: "Sets focus and exposure back to continuous, for the middle of the picture.",
         discussion: """
-            Nothing else is touched. The controls that were set are printed, those that the camera has.
+            Other controls are not changed. The controls that were set are printed.
 
             With --json: the answer of device.resetFocusAndExposure.
 

@@ -4,16 +4,19 @@ import JSON
 
 struct SetCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes controls of a device, all of them or none.",
+        commandName: "set", abstract: "Changes controls of a device: all of them, or none.",
         discussion: """
-            A value is an integer (also 0x…), on or off (yes or no, true or false), the number or name of a menu's item, or text; "…" is \
-            text in any case, and 1,2,3 is for controls of several numbers. A button is pressed by its name alone. All of them are set, or none; 256 at most.
+            A value is one of: an integer (also 0x…); on or off (also yes or no, true or false); the number or name of \
+            a menu item; text ("…" is always text); 1,2,3 for a control of several numbers. Name a button without a \
+            value to press it. Either all controls are set, or none; 256 at most.
 
-            Controls of the capture model (focusMode, exposureDuration, …) are those that 'camerabus controls' lists first: \
-            numbers there may have fractions, a point is x,y and gains are red,blue. They and the driver's may be mixed.
+            'camerabus controls' lists the controls of the capture model (focusMode, exposureDuration, …) first. Their \
+            numbers may have fractions; a point is x,y, and gains are red,blue. They can be set together with the \
+            driver's own controls.
 
-            The lock is the one of --lock or $CAMERABUS_LOCK; without one the bus takes a lock for just this call, and refuses with \
-            deviceBusy while another client has the device locked. What became of the values is printed, as read back.
+            The lock is that of --lock or $CAMERABUS_LOCK. Without one the bus takes a lock for this call only, and \
+            refuses with deviceBusy while another client has locked the device. The values are printed as the bus \
+            reads them back.
 
             With --json: the answer of device.set.
 
@@ -30,14 +33,15 @@ struct SetCommand: DeviceCommand {
     var device: String
 
     @Argument(
-        help: ArgumentHelp("What to change.", valueName: "control=value"), completion: BusCompletion.controlAssignments,
+        help: ArgumentHelp("A control and its new value.", valueName: "control=value"),
+        completion: BusCompletion.controlAssignments,
         transform: ControlAssignment.init(reading:))
     var assignments: [ControlAssignment]
 
     func validate() throws {
-        if assignments.isEmpty { throw ValidationError("Say what to change: control=value.") }
+        if assignments.isEmpty { throw ValidationError("Name at least one control and its value: control=value.") }
         if let pair = Self.pair(assignments) {
-            throw ValidationError("A value stands behind '=', without blanks: \(pair)")
+            throw ValidationError("Write the value after '=', without blanks: \(pair)")
         }
         if let name = Self.duplicate(assignments) { throw ValidationError("'\(name)' is given twice.") }
     }
@@ -55,7 +59,7 @@ struct SetCommand: DeviceCommand {
         PersistenceNote.note(answer)
     }
 
-    /// With the values that the controls' types want, as far as they have to be looked at for that.
+    /// Converts the values to the types of the controls. Asks the bus for the types only if a value needs that.
     private func fitted(_ client: Client) async throws -> [ControlAssignment] {
         guard assignments.contains(where: { $0.dependsOnType || CameraControlValueText.isName($0.name) }) else {
             return assignments
@@ -90,11 +94,11 @@ struct SetCommand: DeviceCommand {
     }
 }
 
-/// What commands that change a device take.
+/// The options of commands that change a device.
 struct LockOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The token of a lock that covers the device (default: $CAMERABUS_LOCK, else a lock of its own).",
+            "The token of a lock on the device (default: $CAMERABUS_LOCK, else a lock for this command only).",
             valueName: "token"))
     var lock: String?
 }

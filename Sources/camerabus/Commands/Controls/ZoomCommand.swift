@@ -6,12 +6,13 @@ struct ZoomCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
         commandName: "zoom", abstract: "Zooms a camera smoothly.",
         discussion: """
-            FACTOR is how many times larger things get: 1 is everything. With --value it is a share of the range, from 0 to 1, each \
-            step as large to the eye. The command ends when the zoom begins, and prints how many seconds it will take; while it goes on, \
-            rampingVideoZoom is true. 'camerabus set DEVICE videoZoomFactor=2' jumps there.
+            FACTOR is the magnification; 1 shows the whole picture. --value takes a share of the range instead, from 0 \
+            to 1, in steps that look equally large. The command ends when the zoom begins, and prints how many seconds \
+            the zoom will take; meanwhile rampingVideoZoom is true. 'camerabus set DEVICE videoZoomFactor=2' zooms at \
+            once.
 
-            Where the camera can't zoom by itself, the bus enlarges the middle of the pictures that it makes ('camerabus controls' then \
-            shows digital_zoom); native frames, and a JPEG camera's own, stay whole.
+            If the camera can't zoom, the bus enlarges the middle of the pictures that it makes; 'camerabus controls' \
+            then shows digital_zoom. Native frames, and the JPEG frames that a camera makes itself, are not enlarged.
 
             With --json: the answer of device.zoomRamp or device.cancelZoomRamp.
 
@@ -27,16 +28,16 @@ struct ZoomCommand: DeviceCommand {
     @Argument(help: deviceHelp, completion: deviceCompletion)
     var device: String
 
-    @Argument(help: ArgumentHelp("The zoom factor to go to.", valueName: "factor"))
+    @Argument(help: ArgumentHelp("The zoom factor at the end.", valueName: "factor"))
     var factor: Double?
 
-    @Option(help: ArgumentHelp("The share of the range to go to, from 0 to 1.", valueName: "share"))
+    @Option(help: ArgumentHelp("The share of the range at the end, from 0 to 1.", valueName: "share"))
     var value: Double?
 
-    @Option(help: ArgumentHelp("How fast, in doublings a second.", valueName: "rate"))
+    @Option(help: ArgumentHelp("The speed, in doublings per second.", valueName: "rate"))
     var rate = 1.0
 
-    @Flag(help: "Stop where it is.")
+    @Flag(help: "Stop the zoom at its current factor.")
     var cancel = false
 
     func validate() throws {

@@ -2,9 +2,9 @@ import BusClient
 import BusProtocol
 import JSON
 
-/// Names of devices, as they are typed.
+/// Checks device names that were typed.
 enum DeviceArgumentCheck {
-    /// Refuses what can't be a device's id with those that there are: the bus does so only for what could be one.
+    /// Refuses a name that is not a valid device id, and lists the known ids. The bus lists them only for valid ids.
     static func check(_ device: String, _ client: Client, timeout: Duration) async throws {
         guard !DeviceID.isValid(device) else { return }
         let ids = try await client.devices(timeout: timeout).compactMap { $0["id"]?.string }
@@ -31,27 +31,27 @@ enum DeviceArgumentCheck {
         }
     }
 
-    /// Why none of these is to be recorded, which are no rig's name; nil: all of them are devices.
+    /// Why these names, of which none stands alone for a rig, can't be recorded; nil: all of them are devices.
     static func refusal(ofRecording names: [String], _ ids: [String], _ rigs: [Rig]) -> BusError? {
         for name in names where !ids.contains(name) {
             if rigs.contains(where: { $0.name == name }) {
                 return BusError(
-                    .invalidParams, "'\(name)' is a rig, and is recorded by itself: name nothing beside it.")
+                    .invalidParams, "'\(name)' is a rig. Record it alone, without other names.")
             }
             let all = ids + rigs.map(\.name)
-            let known = all.isEmpty ? "There is neither." : "There are: \(all.joined(separator: ", "))."
+            let known = all.isEmpty ? "There are none." : "Known: \(all.joined(separator: ", "))."
             let hint = Spelling.nearest(name, all).map { " Did you mean '\($0)'?" } ?? ""
             return BusError(
-                .deviceNotFound, "No device and no rig is called '\(name)'. \(known)\(hint)", ["device": .string(name)])
+                .deviceNotFound, "There is no device or rig '\(name)'. \(known)\(hint)", ["device": .string(name)])
         }
         return nil
     }
 
     static func refusal(_ device: String, _ ids: [String]) -> String {
-        let known = ids.isEmpty ? "there are no devices" : "there are \(ids.joined(separator: ", "))"
+        let known = ids.isEmpty ? "there are no devices" : "known ids: \(ids.joined(separator: ", "))"
         let lower = device.lowercased()
         return ids.contains(lower)
-            ? "invalidParams: '\(device)' is no device id. Did you mean '\(lower)'?"
-            : "invalidParams: '\(device)' is no device id; \(known)."
+            ? "invalidParams: '\(device)' is not a device id. Did you mean '\(lower)'?"
+            : "invalidParams: '\(device)' is not a device id; \(known)."
     }
 }

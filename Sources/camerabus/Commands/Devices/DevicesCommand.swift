@@ -6,11 +6,12 @@ struct DevicesCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices", abstract: "Lists the devices: cameras and microphones.",
         discussion: """
-            STATE is closed, open, streaming, disconnected, what its worker does (starting, restarting, failed), or the reason why it \
-            can't be used. MEDIA is video or audio. RATE is in frames a second; a closed device shows what it will open with. POSITION is where it looks: front or back; \
-            'camerabus session switch' goes from the one to the other.
+            STATE is closed, open, streaming or disconnected; or the state of the device's worker (starting, \
+            restarting, failed); or the reason why the device can't be used. MEDIA is video or audio. RATE is in \
+            frames per second; for a closed device FORMAT and RATE show how it will be opened. POSITION is front or \
+            back; 'camerabus session switch' changes from one to the other.
 
-            With --json: {"devices": […]}, as device.list answers.
+            With --json: {"devices": […]}, as device.list returns them.
 
             EXAMPLES:
               camerabus devices
@@ -25,7 +26,7 @@ struct DevicesCommand: BusCommand {
 
     enum Media: String, ExpressibleByArgument, CaseIterable { case video, audio }
 
-    @Flag(help: "Print the ids alone, one per line.")
+    @Flag(help: "Print only the ids, one per line.")
     var ids = false
 
     func run(_ client: Client) async throws {

@@ -6,27 +6,28 @@ import LinuxIO
 
 struct FaultCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fault", abstract: "Makes a virtual device misbehave, to see how programs take it.",
+        commandName: "fault", abstract: "Makes a virtual device fail, to test how programs react.",
         discussion: """
-            For administrators. Real cameras are left alone. FAULT is one of:
+            Only for administrators, and only for virtual devices: real cameras refuse it. FAULT is one of:
 
-              unplug   gone, for --ms or until replug
-              replug   there again; a replay that has ended begins anew
-              stall    no frames for --ms, or for good
-              busy     the next start, or all for --ms, as if another program had the camera
-              noSpace  starts find no room on the bus, for --ms or for good
+              unplug   the device disconnects, for --ms or until replug
+              replug   the device is connected again; a replay that has ended starts again
+              stall    no frames, for --ms or until 'none'
+              busy     the next start fails, or all starts for --ms, as if another program used the camera
+              noSpace  starts fail because the USB bus has no bandwidth, for --ms or until 'none'
               slow     each change takes --ms
-              refuse   the next change, or that of --control, is refused
+              refuse   the next change fails, or the next change of --control
               meddle   another program sets --control to --value
-              corrupt  the next frame, or --frames of them, are damaged
-              rate     frames come at --percent of the rate that was set
-              drift    the device's clock runs fast by --ppm parts in a million
-              pressure the device says that it is under pressure of --level, for --ms or for good
-              crash    the device's process ends
+              corrupt  the next frame, or the next --frames frames, are damaged
+              rate     frames arrive at --percent of the rate that was set
+              drift    the clock of the device is fast by --ppm parts per million
+              pressure the device reports pressure of --level, for --ms or until 'none'
+              crash    the process of the device ends
               none     ends all of these
 
-            A script is a JSON array of steps such as {"at": 500, "fault": "stall", "milliseconds": 200}, with times in milliseconds \
-            from its start; the device has one at a time. --list tells what became of its steps.
+            A script is a JSON array of steps such as {"at": 500, "fault": "stall", "milliseconds": 200}. Times are \
+            milliseconds from the start of the script. A device has one script at a time. --list shows the result of \
+            each step.
 
             With --json: the answer of fault.inject, fault.script, fault.list or fault.cancel.
 
@@ -43,58 +44,63 @@ struct FaultCommand: BusCommand {
     @Argument(help: deviceHelp, completion: deviceCompletion)
     var device: String
 
-    @Argument(help: "What it is to suffer.", completion: .list(MethodTable.faultNames))
+    @Argument(help: "The fault.", completion: .list(MethodTable.faultNames))
     var fault: String?
 
-    @Option(help: ArgumentHelp("For how long.", valueName: "milliseconds"))
+    @Option(help: ArgumentHelp("The duration.", valueName: "milliseconds"))
     var ms: Int?
 
-    @Option(help: ArgumentHelp("The control that is meant.", valueName: "name"))
+    @Option(help: ArgumentHelp("The control of refuse or meddle.", valueName: "name"))
     var control: String?
 
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("What it is set to, as for 'camerabus set'.", valueName: "value"))
+        parsing: .unconditional,
+        help: ArgumentHelp("The new value of --control, as for 'camerabus set'.", valueName: "value"))
     var value: String?
 
-    @Option(help: ArgumentHelp("How many.", valueName: "count"))
+    @Option(help: ArgumentHelp("The number of damaged frames.", valueName: "count"))
     var frames: Int?
 
-    @Option(help: ArgumentHelp("Of the rate that was set, 1 to 1000.", valueName: "number"))
+    @Option(help: ArgumentHelp("Percent of the rate that was set, 1 to 1000.", valueName: "number"))
     var percent: Int?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("Parts in a million; below zero: slow.", valueName: "number"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Parts per million; a negative number makes the clock slow.", valueName: "number"))
     var ppm: Int?
 
     @Option(
         help: ArgumentHelp(
-            "How much pressure: nominal, fair, serious, critical, or shutdown, which stops the device.",
+            "The level of pressure: nominal, fair, serious, critical, or shutdown, which stops the device.",
             valueName: "level"),
         completion: .list(["nominal", "fair", "serious", "critical", "shutdown"]))
     var level: String?
 
     @Option(
-        help: ArgumentHelp("Begin the script in that file; '-' reads it from standard input.", valueName: "file"),
+        help: ArgumentHelp("Start the script in this file; '-' reads it from standard input.", valueName: "file"),
         completion: .file())
     var script: String?
 
-    @Flag(help: "Tell of the script that runs, or ran last.")
+    @Flag(help: "Show the script that runs, or ran last.")
     var list = false
 
-    @Flag(help: "End the script: what is not due yet will not come.")
+    @Flag(help: "End the script. Steps that are not due yet are cancelled.")
     var cancel = false
 
     func validate() throws {
         let tasks = [fault != nil, script != nil, list, cancel].count { $0 }
-        guard tasks == 1 else { throw ValidationError("Give one of a fault, --script, --list and --cancel.") }
+        guard tasks == 1 else { throw ValidationError("Give exactly one of: a fault, --script, --list, --cancel.") }
         if let fault {
             guard MethodTable.faultNames.contains(fault) else {
                 throw ValidationError(
-                    "There is no fault '\(fault)'; it is one of \(MethodTable.faultNames.joined(separator: ", ")).")
+                    "There is no fault '\(fault)'. Faults: \(MethodTable.faultNames.joined(separator: ", ")).")
             }
         } else if ms != nil || control != nil || value != nil || frames != nil || percent != nil || ppm != nil
             || level != nil
         {
-            throw ValidationError("What a fault is like stands in the script.")
+            throw ValidationError(
+                "With --script, --list and --cancel no other options of a fault are allowed. Write them into the script."
+            )
         }
     }
 

@@ -1,9 +1,9 @@
 import JSON
 import LinuxIO
 
-/// Foreign processes that have a device open, as this process can see them: root sees more than the bus does.
+/// Processes outside the bus that have a device open, as far as this process can see. Root sees more than the bus.
 enum ForeignHolders {
-    /// What `device.who` would answer of nodes that no bus has.
+    /// The answer of `device.who` for nodes that are not on a bus.
     static func usages(nodes: [String]) -> [JSONValue] {
         let all = ProcessTable.holders(of: nodes)
         return nodes.map { node in
@@ -16,7 +16,7 @@ enum ForeignHolders {
         }
     }
 
-    /// An answer of `device.who` with what we can see where the bus couldn't look.
+    /// Completes an answer of `device.who` with processes that the bus could not see.
     ///
     /// - Parameter worker: the pid of the bus's own process for the device.
     static func completed(_ usage: JSONValue, worker: Int64?) -> JSONValue {

@@ -4,13 +4,13 @@ import JSON
 
 struct NameCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "name", abstract: "Gives a device another id, which it keeps.",
+        commandName: "name", abstract: "Gives a device another id, permanently.",
         discussion: """
-            The device goes by ALIAS from then on: in commands, topics and the name of its media socket, also after a reboot and \
-            wherever its id is shown. Who subscribes to it under the old id has to subscribe anew. An alias of the configuration file \
-            can't be changed this way.
+            ALIAS becomes the device's id in commands, topics and the name of its media socket, also after a reboot. \
+            Subscribers of the old id have to subscribe again. An alias from the configuration file can't be changed \
+            with this command.
 
-            The device's id is printed. With --json: the answer of device.rename.
+            The new id is printed. With --json: the answer of device.rename.
 
             EXAMPLES:
               camerabus name hd-webcam-c270-3f1a front
@@ -23,15 +23,15 @@ struct NameCommand: BusCommand {
     @Argument(help: deviceHelp, completion: deviceCompletion)
     var device: String
 
-    @Argument(help: ArgumentHelp("The new id: 1 to 32 of a-z, 0-9 and '-'.", valueName: "alias"))
+    @Argument(help: ArgumentHelp("The new id: 1 to 32 characters of a-z, 0-9 and '-'.", valueName: "alias"))
     var alias: String?
 
-    @Flag(help: "Take the alias away: the device goes by the id that the bus gives it.")
+    @Flag(help: "Remove the alias. The device gets back the id that the bus chose.")
     var remove = false
 
     func validate() throws {
         if remove == (alias != nil) { throw ValidationError("Give either an alias or --remove.") }
-        if let alias, alias.isEmpty { throw ValidationError("An alias has at least one character.") }
+        if let alias, alias.isEmpty { throw ValidationError("An alias needs at least one character.") }
     }
 
     func run(_ client: Client) async throws {

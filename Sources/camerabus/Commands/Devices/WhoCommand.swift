@@ -5,18 +5,19 @@ import LinuxIO
 
 struct WhoCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "who", abstract: "Shows who holds or streams a device, also programs beside the bus.",
+        commandName: "who", abstract: "Shows the users of a device, including programs outside the bus.",
         discussion: """
-            WHAT is locked (who may configure it), waits (for the lock), streams (a client and the renditions that it subscribes to, at most 16 of each process), \
-            foreign (a program beside the bus that has the device's node open), or free.
+            WHAT is one of: locked (this client may configure the device), waits (this client waits for the lock), \
+            streams (a client and the renditions that it subscribes to, at most 16 per process), foreign (a program \
+            outside the bus has opened the device node), free.
 
-            Without a device: all of them. A node may be named instead of an id: it is looked for on the bus, and without a bus in \
-            /proc alone.
+            Without DEVICE all devices are shown. A node is allowed instead of an id. The command looks for the node \
+            on the bus; without a bus it looks only in /proc.
 
-            Only root (CAP_SYS_PTRACE with CAP_DAC_READ_SEARCH) can see what other users' programs have open. Where neither the bus nor you can, \
-            a line says so, and 'sudo camerabus who' sees the rest.
+            Only root (CAP_SYS_PTRACE with CAP_DAC_READ_SEARCH) can see what other users' programs have open. If \
+            neither the bus nor you can see that, a line says so; then 'sudo camerabus who' shows the rest.
 
-            With --json: {"devices": […]}, each as device.who answers.
+            With --json: {"devices": […]}, each as device.who returns it.
 
             EXAMPLES:
               camerabus who cam0
@@ -27,7 +28,7 @@ struct WhoCommand: BusCommand {
     @OptionGroup var options: GlobalOptions
 
     @Argument(
-        help: "The device's id, as 'camerabus devices' lists it, or its node (default: all).",
+        help: "The device's id ('camerabus devices' lists the ids) or its node (default: all).",
         completion: deviceCompletion)
     var device: String?
 
@@ -38,9 +39,9 @@ struct WhoCommand: BusCommand {
         } catch {
             guard case .noBus = error, isNode || device == nil else { throw error }
             let usages = ForeignHolders.usages(nodes: try nodes())
-            // Neither a bus nor a camera: that there is no bus is what is wrong.
+            // There is neither a bus nor a camera: the missing bus is the error.
             if usages.isEmpty { throw error }
-            Output.note("No bus runs here; this is what /proc tells.")
+            Output.note("No bus runs here. This is the information from /proc.")
             return try show(usages)
         }
         try await run(client)
@@ -55,7 +56,7 @@ struct WhoCommand: BusCommand {
             usages.append(ForeignHolders.completed(usage, worker: device["worker"]?["pid"]?.integer))
         }
         if usages.isEmpty, let device {
-            // What the bus doesn't have may still be a node; any other name the bus refuses in its own words.
+            // A node may exist without being on the bus. The bus refuses any other name.
             guard isNode else {
                 _ = try await client.device(device, timeout: timeout)
                 return
@@ -77,7 +78,7 @@ struct WhoCommand: BusCommand {
     private func nodes() throws -> [String] {
         guard let device else { return DeviceNode.videoNodes() }
         guard DeviceNode.exists(device) else {
-            throw Failure(status: ExitStatus.refused, description: "\(device) is no device node.")
+            throw Failure(status: ExitStatus.refused, description: "\(device) is not a device node.")
         }
         return [device]
     }
@@ -93,8 +94,8 @@ struct WhoCommand: BusCommand {
         if usages.contains(where: { $0["complete"] != true }) {
             Output.note(
                 CurrentProcess.uid == 0
-                    ? "Some processes can't be looked into, even by root here; one of them may have a device open too."
-                    : "Other users' processes can't be looked into; 'sudo camerabus who' shows whether one of them has a device open."
+                    ? "Some processes are not visible here, not even to root. One of them may have a device open."
+                    : "Other users' processes are not visible. 'sudo camerabus who' shows whether one of them has a device open."
             )
         }
     }
@@ -122,8 +123,8 @@ struct WhoCommand: BusCommand {
         }
         for subscriber in usage["subscribers"]?.array ?? [] {
             let renditions = subscriber["renditions"]?.array?.compactMap(\.string) ?? []
-            // Whose pictures they are in the end, the gateway alone knows.
-            let whose = subscriber["name"] == "camerabus-gateway" ? ", for pages and clients elsewhere" : ""
+            // Only the gateway knows the final receivers.
+            let whose = subscriber["name"] == "camerabus-gateway" ? ", for web pages and clients on other machines" : ""
             rows.append(("streams", ValueText.holder(subscriber) + whose, renditions.joined(separator: ", ")))
         }
         for process in usage["foreign"]?.array ?? [] {

@@ -47,7 +47,7 @@ struct FrameSetReader {
 
     static let titles = "     SET      TIME    SPREAD  LOST  FRAMES"
 
-    /// `12  0.400  3.100 ms  0  cam0 +0.0  cam1 +3.1  cam2 late`; of a late frame the set that it belongs to, and `late`.
+    /// `12 0.400 3.100 ms 0 cam0 +0.0 cam1 +3.1 cam2 late`; of a late frame the set that it belongs to, and `late`.
     static func line(_ set: FrameSet, start: Int64) -> String {
         func right(_ text: String, _ width: Int) -> String {
             String(repeating: " ", count: max(0, width - text.count)) + text

@@ -2,7 +2,7 @@ import BusClient
 import BusProtocol
 import LinuxIO
 
-/// A device that has given frames and gives none for a while: what keeps it is told, once for each reason.
+/// Notes why a device that has delivered frames delivers none for a while: once for each reason.
 struct FrameStall {
     private let device: String
     private var told: BusError.Reason?
@@ -10,12 +10,12 @@ struct FrameStall {
 
     init(_ device: String) { self.device = device }
 
-    /// What is over by itself, sooner or later.
+    /// Reasons that end by themselves.
     private static let passing: Set<BusError.Reason> = [
         .deviceDisconnected, .deviceInUse, .workerCrashed, .interrupted, .internalError, .limitExceeded,
     ]
 
-    /// What to say of an error; nothing if that has been said; nil: it is not waited for.
+    /// The note about an error; empty if it was noted before; nil: the error is final.
     mutating func note(of error: any Error, hasGiven: Bool, now: Int64 = MonotonicClock.now()) -> String? {
         guard hasGiven, case ClientError.refused(let refusal)? = error as? ClientError,
             Self.passing.contains(refusal.reason)
@@ -25,11 +25,12 @@ struct FrameStall {
         return refusal.reason == told ? "" : "\(refusal.word): \(refusal.message) Waiting for \(device)."
     }
 
-    /// Why there are none is told again and again, so that it never is silent.
+    /// Whether the stall has lasted longer than `patience`. The bus repeats the reason, so there is no silence to
+    /// measure.
     func hasLasted(_ patience: Duration, now: Int64 = MonotonicClock.now()) -> Bool {
         since.map { .nanoseconds(now - $0) >= patience } ?? false
     }
 
-    /// There are frames again.
+    /// Frames arrive again.
     mutating func end() { (told, since) = (nil, nil) }
 }

@@ -6,30 +6,39 @@ import LinuxIO
 
 struct FramesCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "frames", abstract: "Receives frames: a line for each, files, or the bytes themselves.",
+        commandName: "frames",
+        abstract: "Receives frames: prints a line for each, or writes them to files or standard output.",
         discussion: """
-            RENDITION is 'native', the device's own format and what is given unless another is named (from another machine: jpeg), or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]… with FORMAT one of jpeg, bgr, rgb, \
-            gray, yuyv, nv12, i420. One of width and height may be 0 to keep the aspect; sizes only go down; RATE is in frames a second; of \
-            H.264 ('native@5') a rate leaves the key frames only, as seldom as the camera makes them. \
-            Options are q=QUALITY, 1 to 100 (80); rotate=ANGLE, by which the picture is turned clockwise: 90, 180 or 270 degrees; and mirror, \
-            which exchanges left and right after that. Width and height are those of the turned picture, and a ';' wants quotation marks in \
-            a shell. A device makes 8 different renditions at a time, unless its bus is configured otherwise; a further one is refused \
-            with limitExceeded until one of them is given up.
+            RENDITION is 'native' (the device's own format) or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]…, with FORMAT one \
+            of jpeg, bgr, rgb, gray, yuyv, nv12, i420. The default is native, from another machine jpeg. Set width or \
+            height to 0 to keep the aspect ratio; pictures can only become smaller. RATE is in frames per second. For \
+            H.264 ('native@5') a rate keeps only the key frames, at most as often as the camera makes them. The \
+            options are q=QUALITY from 1 to 100 (default 80), rotate=ANGLE (90, 180 or 270 degrees clockwise), and \
+            mirror, which exchanges left and right after the rotation. Width and height are those of the rotated \
+            picture. In a shell, put ';' in quotation marks. A device makes 8 different renditions at the same time \
+            unless the bus is configured otherwise. Another one is refused with limitExceeded until one of these ends.
 
-            Only the newest frame is taken: who is slow loses frames and sees the present. Of H.264, whose frames build on one another, they \
-            come one after the other, from a key frame on, and after a loss from the next one on. What was lost is counted. Without -o a \
-            line tells of each frame: its number, the seconds since the first one, format, size in pixels, bytes, and how many were lost \
-            before it. With --json the line is the frame's header with "bytes", "lost" and, with -o, "file".
+            Only the newest frame is delivered: a slow reader loses frames and gets the current picture. H.264 frames \
+            depend on each other. They are delivered in order from a key frame on, and after a loss from the next key \
+            frame on. Lost frames are counted. Without -o one line per frame is printed: its number, the seconds since \
+            the first one, the format, the size in pixels, the bytes, and the number of frames lost before it. With \
+            --json the line is the header of the frame with "bytes", "lost" and, with -o, "file".
 
-            With --shared the pixels are read from memory that all readers on the bus's own machine share, where the bus has it: the same frames, for a fraction of the work. A frame that was overwritten before it was written out counts as lost.
+            With --shared the pixels are read from memory that all readers on the bus's machine share, if the bus \
+            provides it: the same frames for much less work. A frame that is overwritten before it is written out \
+            counts as lost.
 
-            With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how \
-            many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with \
-            'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
+            With --set DEVICE is a rig ('camerabus rigs'). One line is printed per set of frames that were taken at \
+            the same time: its number, the seconds since the first set, the spread of its frames in milliseconds, the \
+            number of sets lost before it, and for each device the milliseconds between its frame and that of the \
+            first device, or why it has none. A frame that arrives after its set gets a line of its own, with 'late:'. \
+            With -o each frame is written to a file; in the file name %d is the number of the set and %s the device's \
+            id. -n counts sets.
 
-            When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4; Ctrl-C ends it \
-            with status 130. Either way no file is left half-written. A camera that is unplugged, taken by another program or started anew after it \
-            has given frames is waited for just so long; why is told on standard error.
+            The command ends with status 4 if no frame arrives within --timeout (longer if RATE is lower than that). \
+            Ctrl-C ends it with status 130. No file is left half-written. If a camera was unplugged, taken by another \
+            program or restarted after it had delivered frames, the command waits for it for the same time, and prints \
+            the cause on standard error.
 
             EXAMPLES:
               camerabus frames cam0
@@ -48,21 +57,22 @@ struct FramesCommand: BusCommand {
     var device: String
 
     @Argument(
-        help: "The picture that is wanted (default: native; from another machine jpeg).",
+        help: "The format and size of the frames (default: native; from another machine jpeg).",
         completion: .list(Rendition.Encoding.allCases.map(\.rawValue)))
     var rendition: String?
 
     @Option(
         name: .shortAndLong, parsing: .unconditional,
-        help: ArgumentHelp("End after so many frames (default: never).", valueName: "count"))
+        help: ArgumentHelp("End after this many frames (default: never).", valueName: "count"))
     var number: Int?
 
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
             """
-            Write each frame's bytes: '-' to standard output, one after the other; else to a file, whose name has the number \
-            of the frame, from 1, at %d or %05d. Without it each frame takes the file's place. Files are never seen half-written.
+            Write the bytes of each frame: with '-' to standard output, one after the other; else to a file. %d or \
+            %05d in the name is the number of the frame, from 1. Without %d each frame replaces the file. Other \
+            programs never see a half-written file.
             """, valueName: "file"),
         completion: .file(), transform: FileNamePattern.init(reading:))
     var output: FileNamePattern?
@@ -74,29 +84,30 @@ struct FramesCommand: BusCommand {
     var set = false
 
     func validate() throws {
-        if set, shared { throw ValidationError("--set and --shared don't go together.") }
+        if set, shared { throw ValidationError("--set and --shared can't be used together.") }
         if set, let output, output.isStandardOutput || !output.namesDevice {
-            throw ValidationError("With --set -o takes a file name with %s, which becomes the device's id.")
+            throw ValidationError("With --set the file name of -o needs %s, which stands for the device's id.")
         }
-        if !set, output?.namesDevice == true { throw ValidationError("%s in -o's name goes with --set.") }
+        if !set, output?.namesDevice == true { throw ValidationError("%s in the name of -o is only for --set.") }
         do {
             if let rendition { _ = try Rendition(parsing: rendition) }
         } catch {
             let rendition = rendition ?? ""
             let why = error.data["why"]?.string ?? error.message
-            let hint = DeviceID.isValid(rendition) ? " One device is read at a time: for two, run it twice." : ""
-            throw ValidationError("'\(rendition)' is no rendition: \(why).\(hint)")
+            let hint =
+                DeviceID.isValid(rendition) ? " The command reads one device. For two devices, run it twice." : ""
+            throw ValidationError("'\(rendition)' is not a rendition: \(why).\(hint)")
         }
-        if let number, number < 1 { throw ValidationError("--number takes a number above 0.") }
+        if let number, number < 1 { throw ValidationError("--number takes a number greater than 0.") }
         if options.json, output?.isStandardOutput == true {
-            throw ValidationError("--json and '-o -' both want standard output.")
+            throw ValidationError("--json and '-o -' can't be used together: both write to standard output.")
         }
     }
 
     func run(_ client: Client) async throws {
         if shared, client.directory == nil {
             let why =
-                "--shared is for the bus's own machine: frames from another one come over the network. Leave it out."
+                "--shared works only on the machine of the bus. Leave it out: these frames come over the network."
             throw Failure(status: ExitStatus.usage, description: "Error: \(why)")
         }
         try await noteWhoIsAsked(client)
@@ -124,7 +135,7 @@ struct FramesCommand: BusCommand {
                     guard let note = waiting.note(of: error, hasGiven: first != nil) else { throw error }
                     if !note.isEmpty { Output.note(Table.printable(note)) }
                     if waiting.hasLasted(Self.patience(timeout, rendition)) {
-                        throw Failure(status: ExitStatus.timedOut, description: "\(device) has not come back in time.")
+                        throw Failure(status: ExitStatus.timedOut, description: "\(device) did not come back in time.")
                     }
                     continue
                 }
@@ -145,7 +156,7 @@ struct FramesCommand: BusCommand {
             if Signals.interruption != nil, isSeries { Output.note(Self.interruption(count, of: number)) }
             throw error
         }
-        if output != nil, lost > 0 { Output.note("\(count) frames; \(lost) between them came too late or were lost.") }
+        if output != nil, lost > 0 { Output.note("\(count) frames; \(lost) more were too late or lost.") }
     }
 
     private func subscribe(_ client: Client) async throws -> Frames {
@@ -160,22 +171,23 @@ struct FramesCommand: BusCommand {
             throw ClientError.refused(
                 BusError(
                     .deviceNotFound,
-                    "\(device) is a rig: add --set for the frames of its devices, or name one of them.",
+                    "\(device) is a rig. Add --set for the frames of its devices, or name one of its devices.",
                     ["device": .string(device)]))
         }
     }
 
-    // Whoever may not see cameras yet asks by trying, and waits.
+    // A user without a decision asks by trying, and waits.
     private func noteWhoIsAsked(_ client: Client) async throws {
         guard client.greeting.authorization["video"] == "notDetermined",
             try await client.authorization(timeout: timeout)["video"] == "notDetermined"
         else { return }
         Output.note(
-            "You may not see cameras yet, and an administrator is being asked: 'camerabus allow \(client.greeting.uid) video' "
-                + "lets the frames come. 'camerabus ask video --reason TEXT' says what for.")
+            "You have no permission for cameras yet. The request was sent to the administrators; one of them allows it with "
+                + "'camerabus allow \(client.greeting.uid) video'. Use 'camerabus ask video --reason TEXT' to add a reason."
+        )
     }
 
-    /// Something is to be made of it that an interruption leaves incomplete.
+    /// Whether an interruption leaves the result incomplete.
     private var isSeries: Bool { output?.isStandardOutput == false || number != nil }
 
     static func interruption(_ count: Int, of number: Int?) -> String {
@@ -207,7 +219,7 @@ struct FramesCommand: BusCommand {
         return true
     }
 
-    // Shared ones are copied first: what is written out can't be taken back.
+    // Shared pixels are copied first, as written bytes can't be taken back.
     private func withPixels(_ frame: Frame, _ body: (UnsafeRawBufferPointer) throws -> Void) rethrows -> Bool {
         guard frame.payload.isShared else {
             try frame.payload.withUnsafeBytes { try body($0) }
@@ -230,7 +242,7 @@ struct FramesCommand: BusCommand {
             "\(header.width)x\(header.height)", String(bytes), String(lost))
     }
 
-    /// How long no frame may come: for slow renditions three of their periods.
+    /// The longest time without a frame: at least three periods of the rendition.
     static func patience(_ timeout: Duration, _ rendition: String?) -> Duration {
         guard let rate = rendition.flatMap({ try? Rendition(parsing: $0) })?.rateMillionths, rate > 0 else {
             return timeout

@@ -4,12 +4,12 @@ import Glibc
 import JSON
 import LinuxIO
 
-/// Brings files of the bus's library here: where this user may read them they are copied, else the bus gives them, as it does to other machines.
+/// Downloads files of the bus's library. Files that this user may read are copied; others are read through the bus.
 struct Download {
     let client: Client
-    /// For each part that the bus gives.
+    /// For each part that the bus returns.
     let timeout: Duration
-    /// A file that is there already makes room.
+    /// Whether existing files are replaced.
     let replaces: Bool
     private let isTerminal = isatty(STDERR_FILENO) == 1
 
@@ -17,25 +17,25 @@ struct Download {
         (self.client, self.timeout, self.replaces) = (client, timeout, replaces)
     }
 
-    /// Whether the paths that the bus tells are of another machine.
+    /// Whether the paths of the bus belong to another machine.
     static func isRemote(_ client: Client) -> Bool { client.directory == nil }
 
-    /// What stands for a file of the library: its path, or where that is another machine's the entry's id, and how to have it.
+    /// The path of a library file. For another machine it is the entry's id, with advice how to download it.
     static func place(of id: String, _ path: String, _ client: Client) -> (text: String, advice: String?) {
         guard isRemote(client) else { return (path, nil) }
-        return (id, "It lies in the library of \(client.place.name): 'camerabus library fetch \(id)' brings it here.")
+        return (id, "It is in the library of \(client.place.name). Download it with 'camerabus library fetch \(id)'.")
     }
 
     private func isReadable(_ path: String) -> Bool { !Self.isRemote(client) && access(path, R_OK) == 0 }
 
     private var isGiven: Bool { client.greeting.features.contains(Feature.libraryRead.rawValue) }
 
-    /// Makes sure that files will be had, before they are made.
+    /// Checks before files are made that they can be downloaded.
     ///
     /// - Parameters:
     ///   - paths: of files as the bus sees them.
     ///   - id: of one of their entries.
-    /// - Throws: ``Failure`` when they won't.
+    /// - Throws: ``Failure`` if they can't.
     func check(_ paths: [String], of id: String) async throws {
         guard !paths.allSatisfy(isReadable) else { return }
         guard isGiven else { throw MovieFileNames.inaccessible }
@@ -43,7 +43,7 @@ struct Download {
             _ = try await client.readLibrary(id, length: 0, timeout: timeout)
         } catch {
             switch error.reason {
-            // It is there, and is being made.
+            // It exists, and is being recorded.
             case .recordingInProgress: return
             case .unauthorized: throw MovieFileNames.inaccessible
             default: throw error
@@ -51,18 +51,18 @@ struct Download {
         }
     }
 
-    /// Brings a file of an entry here.
+    /// Downloads a file of an entry.
     ///
     /// - Parameters:
     ///   - file: the member of the entry that names it.
-    ///   - source: where it is, as the bus sees it; nil: the bus is to give it.
-    func bring(_ id: String, _ file: String = "path", from source: String?, to path: String) async throws {
+    ///   - source: its path for the bus; nil: read it through the bus.
+    func fetch(_ id: String, _ file: String = "path", from source: String?, to path: String) async throws {
         if let source, isReadable(source) { return try AtomicFile.copy(source, to: path, replaces: replaces) }
         guard isGiven else {
             throw Failure(
                 status: ExitStatus.refused,
                 description:
-                    "This bus gives no files out; it may be older than this program ('camerabus status' tells its version)."
+                    "This bus does not support downloads. It may be older than this program; 'camerabus status' shows its version."
             )
         }
         defer { if isTerminal { Output.progress("") } }
@@ -73,7 +73,7 @@ struct Download {
         }
     }
 
-    // What is no regular file takes the bytes as they come.
+    // Writes the bytes directly to a target that is no regular file.
     private func pour(_ id: String, _ file: String, into path: String) async throws {
         let target = path == "-" ? nil : try FileDescriptor(opening: path, O_WRONLY).release()
         defer { if let target { close(target) } }
@@ -94,8 +94,9 @@ struct Download {
         Output.progress(String(Table.printable(line).prefix(HelpText.columns - 1)))
     }
 
-    /// What to say where a file of an entry did not come: it is in the library all the same.
+    /// The note after a failed download: the file is still in the library.
     static func way(to id: String, _ path: String) -> String {
-        "The movie is whole in the bus's library: \(["camerabus", "library", "fetch", id, "-o", path].shellCommand) brings it, and goes on where this ended."
+        "The movie is complete in the library of the bus. To continue the download: "
+            + ["camerabus", "library", "fetch", id, "-o", path].shellCommand
     }
 }

@@ -6,12 +6,14 @@ import LinuxIO
 struct LibraryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "library",
-        abstract: "Lists movies and photos that the bus keeps, tells about one of them, brings it here, and deletes.",
+        abstract: "Lists, shows, downloads and deletes the movies and photos in the library of the bus.",
         discussion: """
-            Everybody sees what he has recorded and taken himself, administrators everything. What was recorded when its recorder died, or the power \
-            went, is mended when the bus starts: it is 'recovered', and plays up to its last fragment, or 'damaged', and says why. The picture and the movie of a live photo are one entry: both are there, and both are deleted.
+            You see what you have recorded and taken yourself; administrators see everything. When the bus starts, it \
+            repairs movies that a crash or a power cut interrupted. Their state is then 'recovered' (they can be \
+            played up to the last fragment) or 'damaged' (with the cause). The picture and the movie of a live photo \
+            are one entry.
 
-            Of an id its beginning is enough, as long as only one begins so.
+            A beginning of an id is enough if only one id has it.
 
             EXAMPLES:
               camerabus library
@@ -25,51 +27,56 @@ struct LibraryCommand: AsyncParsableCommand {
 
     /// Completes the ids of entries by asking the bus.
     static let completion = CompletionKind.shellCommand("camerabus library list --ids 2>/dev/null")
-    static let idHelp: ArgumentHelp = "The entry's id, as 'camerabus library' lists it, or its beginning."
+    static let idHelp: ArgumentHelp = "The entry's id ('camerabus library' lists the ids), or its beginning."
 }
 
 extension LibraryCommand {
     struct List: BusCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "Lists what there is, the newest first.",
+            commandName: "list", abstract: "Lists the entries, newest first.",
             discussion: """
-                STATE is recording, finished, recovered, damaged, or missing where somebody has removed the file. With --json: the answer \
-                of library.list.
+                STATE is recording, finished, recovered, damaged, or missing (the file was removed). With --json: the \
+                answer of library.list.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Option(help: "Only what this camera or microphone took part in: its id of then, or its uniqueID.")
+        @Option(help: "Only entries of this camera or microphone: its id at that time, or its uniqueID.")
         var device: String?
 
         @Option(
-            help: ArgumentHelp("Only movie, take or photo.", valueName: "kind"),
+            help: ArgumentHelp("Only this kind: movie, take or photo.", valueName: "kind"),
             completion: .list(["movie", "take", "photo"]))
         var kind: String?
 
         @Option(
-            help: ArgumentHelp("Only recording, finished, recovered, damaged or missing.", valueName: "state"),
+            help: ArgumentHelp(
+                "Only this state: recording, finished, recovered, damaged or missing.", valueName: "state"),
             completion: .list(["recording", "finished", "recovered", "damaged", "missing"]))
         var state: String?
 
-        @Option(help: ArgumentHelp("Only what belongs to this take: its id, or its beginning.", valueName: "id"))
+        @Option(help: ArgumentHelp("Only entries of this take: its id, or its beginning.", valueName: "id"))
         var take: String?
 
         @Option(help: ArgumentHelp("Only the photos of this request: its uniqueID, or its beginning.", valueName: "id"))
         var photo: String?
 
-        @Option(help: ArgumentHelp("Only what began in the last so many hours.", valueName: "hours"))
+        @Option(help: ArgumentHelp("Only entries that began in the last given hours.", valueName: "hours"))
         var hours: Double?
 
-        @Option(help: ArgumentHelp("How many at most, 1 to 1000.", valueName: "count"))
+        @Option(help: ArgumentHelp("The largest number of entries, 1 to 1000.", valueName: "count"))
         var limit: Int?
 
-        @Flag(help: "Print the ids alone.")
+        @Flag(help: "Print only the ids.")
         var ids = false
 
         func validate() throws {
-            if let hours, !(hours > 0 && hours <= 1_000_000) { throw ValidationError("--hours must be above 0") }
-            if let limit, !(1...1000).contains(limit) { throw ValidationError("--limit takes a number from 1 to 1000") }
+            if let hours, !(hours > 0 && hours <= 1_000_000) {
+                throw ValidationError("--hours takes a number greater than 0, up to 1000000.")
+            }
+            if let limit, !(1...1000).contains(limit) {
+                throw ValidationError("--limit takes a number from 1 to 1000.")
+            }
         }
 
         /// Nothing has what was typed: it may be the beginning of something.
@@ -105,17 +112,19 @@ extension LibraryCommand {
                     "The entry \(ValueText.plain(entry["id"])) can't be read: \(ValueText.plain(entry["why"])).")
             }
             guard !entries.isEmpty else {
-                return Output.note(choosesAll ? "There is nothing in the library." : "Nothing in the library matches.")
+                return Output.note(choosesAll ? "The library is empty." : "No entry of the library matches.")
             }
             try LibraryText.table(entries, isRemote: Download.isRemote(client)).print()
-            if answer["more"]?.bool == true { Output.note("There are more; --limit, --device or --hours chooses.") }
+            if answer["more"]?.bool == true {
+                Output.note("There are more entries. Use --limit, --device or --hours to select.")
+            }
         }
     }
 
     struct Get: BusCommand {
         static let configuration = CommandConfiguration(
-            commandName: "get", abstract: "Tells what is known of one entry.",
-            discussion: "With --json: the entry alone, as library.get answers it.")
+            commandName: "get", abstract: "Shows one entry.",
+            discussion: "With --json: the entry, as library.get returns it.")
 
         @OptionGroup var options: GlobalOptions
 
@@ -133,9 +142,9 @@ extension LibraryCommand {
 
     struct Delete: BusCommand {
         static let configuration = CommandConfiguration(
-            commandName: "delete", abstract: "Removes the files of entries, and the entries.",
+            commandName: "delete", abstract: "Deletes entries and their files.",
             discussion:
-                "What is being recorded has to be stopped first. With --json: the answers of library.delete, a line each."
+                "Stop a recording before you delete it. With --json: the answers of library.delete, one per line."
         )
 
         @OptionGroup var options: GlobalOptions

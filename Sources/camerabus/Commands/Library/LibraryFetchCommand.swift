@@ -6,30 +6,33 @@ import JSON
 extension LibraryCommand {
     struct Fetch: BusCommand {
         static let configuration = CommandConfiguration(
-            commandName: "fetch", abstract: "Brings the files of entries here, also from another machine.",
+            commandName: "fetch", abstract: "Downloads the files of entries, also from another machine.",
             discussion: """
-                Of a live photo both files come; with --all also the side-car of a movie and the cover of a take. They have the names that they have \
-                in the library, in the folder where one is, or those of -o. Their names are printed.
+                For a live photo both files are downloaded; with --all also the side-car of a movie and the cover of a \
+                take. The files keep their names of the library and go to the current folder, unless -o says \
+                otherwise. The names are printed.
 
-                A file gets its name when it is whole. What is cut off stays beside it (NAME.….part), and the same command goes on from there; a bus that is started \
-                again meanwhile is waited for, as long as --timeout says. The library keeps its own until 'camerabus library delete' removes it.
+                A file gets its name when it is complete. After an interruption the unfinished file stays next to it \
+                (NAME.….part); repeat the command to continue. If the bus restarts meanwhile, the command waits for \
+                it, up to --timeout. The library keeps its files until 'camerabus library delete' removes them.
 
-                Exit status 1: it is not there, is not yours, is still being recorded, or can't be written here; 3: the bus has gone; 4: it has not answered in time. With \
-                --json: a line {"id", "file", "path"} for each file.
+                Exit status 1: the entry does not exist, belongs to another user, is still being recorded, or can't be \
+                written here. 3: the bus has ended. 4: the bus did not answer in time. With --json: one line {"id", \
+                "file", "path"} per file.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
         @Option(
             name: .shortAndLong,
-            help: ArgumentHelp("A file, a folder for their own names, or '-' for standard output.", valueName: "file"),
+            help: ArgumentHelp("A file, a folder (the names are kept), or '-' for standard output.", valueName: "file"),
             completion: .file())
         var output: String?
 
-        @Flag(help: "Also the side-car of a movie, and the cover of a take.")
+        @Flag(help: "Also download the side-car of a movie and the cover of a take.")
         var all = false
 
-        @Flag(help: "Replace files that are there already, once the new ones are whole.")
+        @Flag(help: "Replace existing files when the new ones are complete.")
         var force = false
 
         @Argument(help: idHelp, completion: completion)
@@ -38,10 +41,10 @@ extension LibraryCommand {
         func validate() throws {
             if output == "" { throw ValidationError("-o takes the name of a file or a folder.") }
             if id.count > 1, let output, !isFolder(output) {
-                throw ValidationError("Several entries go into a folder: end -o with '/'.")
+                throw ValidationError("For several entries -o takes a folder: end it with '/'.")
             }
             if output == "-", all || options.json {
-                throw ValidationError("'-o -' takes one file, and nothing beside it.")
+                throw ValidationError("'-o -' writes one file: leave --all and --json out.")
             }
         }
 
@@ -58,9 +61,9 @@ extension LibraryCommand {
 
         private func fetch(_ entry: JSONValue, _ download: Download) async throws {
             guard let id = entry["id"]?.string, let main = Self.name(entry["path"]) else {
-                throw ClientError.unreadable("The bus answered with an entry that names no file.")
+                throw ClientError.unreadable("The answer of the bus is invalid: the entry has no file name.")
             }
-            if output == "-" { return try await download.bring(id, from: nil, to: "-") }
+            if output == "-" { return try await download.fetch(id, from: nil, to: "-") }
             let target = output.map { isFolder($0) ? ($0.hasSuffix("/") ? $0 + main : "\($0)/\(main)") : $0 } ?? main
             var files = [(member: "path", path: target)]
             if entry["movie"]?.string != nil { files.append(("movie", PhotoFileNames.movie(beside: target))) }
@@ -70,19 +73,19 @@ extension LibraryCommand {
             if !force, let path = there {
                 throw Failure(
                     status: ExitStatus.refused,
-                    description: Table.printable("\(path) is there already; --force replaces it."))
+                    description: Table.printable("\(path) exists already; --force replaces it."))
             }
             for file in files {
-                // A side-car may not have come to be.
+                // A side-car may be missing.
                 do {
-                    try await download.bring(id, file.member, from: nil, to: file.path)
+                    try await download.fetch(id, file.member, from: nil, to: file.path)
                 } catch ClientError.refused(let refusal)
                     where refusal.reason == .entryNotFound && file.member == "sideCar"
                 {
                     Output.note(Table.printable(refusal.message))
                     continue
                 } catch let error as ClientError where Self.isCut(error) && !AtomicFile.isSpecial(file.path) {
-                    Output.note("What came until then stays, and the same command goes on from there.")
+                    Output.note("The download was interrupted. Repeat the command to continue.")
                     throw error
                 }
                 if options.json {
@@ -101,7 +104,7 @@ extension LibraryCommand {
             }
         }
 
-        // Without its folder, whatever the bus says.
+        // The file name alone, without any folder from the bus.
         static func name(_ path: JSONValue?) -> String? {
             // By bytes: with a combining mark behind it "/" is another Character.
             guard let name = path?.string?.utf8.split(separator: UInt8(ascii: "/")).last.map({ String(Substring($0)) }),

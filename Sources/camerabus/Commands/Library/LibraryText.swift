@@ -1,9 +1,9 @@
 import Glibc
 import JSON
 
-/// What is said of the capture library, in people's words.
+/// Texts about the capture library.
 enum LibraryText {
-    /// - Parameter isRemote: the files are on another machine: their names alone are told.
+    /// - Parameter isRemote: the files are on another machine; only their names are shown.
     static func table(_ entries: [JSONValue], isRemote: Bool = false) -> Table {
         var table = Table("ID", "BEGAN", ">LENGTH", ">PICTURE", ">SIZE", "STATE", "OF", "FILE")
         for entry in entries {
@@ -15,7 +15,7 @@ enum LibraryText {
         return table
     }
 
-    /// All that is known of an entry, a line each.
+    /// All properties of an entry, one per line.
     ///
     /// - Parameter place: the other machine that the files are on; nil: they are on this one.
     static func lines(_ entry: JSONValue, on place: String? = nil) -> [String] {

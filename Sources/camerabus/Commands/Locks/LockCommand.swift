@@ -10,19 +10,24 @@ struct LockCommand: BusCommand {
         commandName: "lock", abstract: "Locks devices for configuration while a command runs, or until Ctrl-C.",
         usage: "camerabus lock [<options>] <device> ... [-- <command> ...]",
         discussion: """
-            All of the devices are locked, or none; 64 at most, and 64 may wait for one. The command finds the lock in $CAMERABUS_LOCK, which all clients read, and the bus in \
-            $CAMERABUS_RUNTIME_DIR. SIGINT, SIGTERM and SIGHUP are handed on to it, and the exit status is the command's: 128 + N when signal N ended it, \
-            126 or 127 when it can't be started. The command goes on when its lock is lost (taken over, the bus shut down); that is told \
-            at once, and where the command ends with 0 the exit status is 1 then, or 3 when no bus answers at the end.
+            A lock gives one client the right to configure devices; others can still read frames. Either all of the \
+            devices are locked, or none; 64 devices at most, and 64 clients may wait for one device. The command finds \
+            the lock in $CAMERABUS_LOCK, which all clients read, and the bus in $CAMERABUS_RUNTIME_DIR. SIGINT, \
+            SIGTERM and SIGHUP are passed on to the command. The exit status is that of the command: 128 + N if signal \
+            N ended it, 126 or 127 if it can't be started. The command continues if its lock is lost (taken over, or \
+            the bus was shut down). The loss is reported at once. If the command then ends with 0, the exit status is \
+            1, or 3 if no bus answers at the end.
 
-            The lock outlives a crash of the bus: whoever holds it still has it from the next one.
+            The lock survives a crash of the bus: the next bus gives it back to the same holder.
 
-            It ends with this program, however that ends; from another machine at the latest ten seconds after the link is cut, which is told as its loss. With --lease it ends after so many seconds instead, and not with the program: \
-            without a command the token is printed, and that is all. 'camerabus call device.renew' starts the lease anew, \
-            'camerabus call device.unlock' ends it. With a command it is how long that has the lock at most.
+            The lock ends with this program, for any cause. From another machine it ends at most ten seconds after the \
+            connection is cut; this is reported as a loss. With --lease the lock ends after that many seconds instead, \
+            and does not end with this program. --lease without a command prints the token and exits; 'camerabus call \
+            device.renew' restarts the lease, and 'camerabus call device.unlock' ends the lock. --lease with a command \
+            limits how long the command has the lock.
 
-            Without a command and --lease the lock's token is printed (with --json: {"lock": …, "fence": …, "devices": […]}), and the lock held until \
-            Ctrl-C or SIGTERM, which is status 0, or until it is lost, which is status 1.
+            Without a command and without --lease, the token of the lock is printed (with --json: {"lock": …, "fence": \
+            …, "devices": […]}). The lock is held until Ctrl-C or SIGTERM (status 0), or until it is lost (status 1).
 
             EXAMPLES:
               camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
@@ -38,21 +43,23 @@ struct LockCommand: BusCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Stand in the queue for so many seconds when another has a device.", valueName: "seconds"))
+        help: ArgumentHelp(
+            "If another client has locked a device, wait this many seconds in the queue.", valueName: "seconds"))
     var wait: Seconds = 0
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "End the lock after so many seconds, unless it is renewed (default: with this program).",
+            "End the lock after this many seconds unless it is renewed (default: when this program ends).",
             valueName: "seconds"))
     var lease: Seconds?
 
-    @Flag(help: "Take the devices from whoever has them locked; for administrators.")
+    @Flag(help: "Take the devices from the client that has locked them; only for administrators.")
     var takeOver = false
 
     @Option(
-        help: ArgumentHelp("What for; all can read it in 'camerabus locks' (default: the command).", valueName: "text"))
+        help: ArgumentHelp(
+            "The purpose, shown to everybody by 'camerabus locks' (default: the command).", valueName: "text"))
     var note: String?
 
     /// What to run, with its arguments: what is behind `--`, put in by ``Camerabus/command(_:)``.
@@ -63,15 +70,15 @@ struct LockCommand: BusCommand {
     }
 
     func validate() throws {
-        if takeOver, wait.duration > .zero { throw ValidationError("--take-over does not wait; leave --wait out") }
-        if let lease, lease.value < 0.1 { throw ValidationError("--lease takes a number of seconds from 0.1.") }
+        if takeOver, wait.duration > .zero { throw ValidationError("--take-over does not wait. Leave --wait out.") }
+        if let lease, lease.value < 0.1 { throw ValidationError("--lease takes a number of seconds, 0.1 or more.") }
     }
 
     func run(_ client: Client) async throws {
         let lock = try await take(client)
         let monitor = LockLossMonitor(client, lock, patience: timeout)
         if command.isEmpty {
-            // It needs nobody who holds it.
+            // A lock with a lease needs no process that holds it.
             if lease != nil { return try tell(lock) }
             let outcome = await Outcome { try await hold(lock, monitor) }
             _ = await release(lock, client)
@@ -80,7 +87,8 @@ struct LockCommand: BusCommand {
         let watch = Task { try await monitor.loss() }
         defer { watch.cancel() }
         let (commandHasEnded, lossIsTold) = (OneTimeEvent(), OneTimeEvent())
-        // A loss that is seen while the command runs is told at once; after that the answer to the release says whether there was one.
+        // A loss while the command runs is reported at once. Later the answer to the release shows whether there was
+        // one.
         let telling = Task {
             guard let loss = try? await watch.value, !loss.isWanted, !commandHasEnded.isSet else { return false }
             Output.note("lockLost: \(loss.description)")
@@ -95,7 +103,7 @@ struct LockCommand: BusCommand {
         switch refusal {
         case nil: end = ExitStatus.done
         case .refused(let error)? where error.reason == .lockLost:
-            // Why is told at about the same time; but a bus that was started again may know nothing of it.
+            // The cause arrives at about the same time. A bus that was restarted may not know it.
             let loss = await Self.value(of: watch, within: .seconds(2))
             if loss?.isWanted == true {
                 end = ExitStatus.done
@@ -111,23 +119,23 @@ struct LockCommand: BusCommand {
         case let error?:
             let isGone = [ExitStatus.noBus, ExitStatus.timedOut].contains(ExitStatus.of(error))
             var why = ErrorText(command: "lock").text(error)
-            if case .unreachable = error {} else if isGone { why = "No bus answers any more." }
+            if case .unreachable = error {} else if isGone { why = "The bus does not answer any more." }
             let doubt =
                 lossIsTold.isSet
-                ? Self.doubt(devices) : "Whether the command had the lock until its end is not known."
+                ? Self.doubt(devices) : "It is unknown whether the command had the lock until its end."
             Output.note("\(why) \(doubt)")
             end = isGone ? ExitStatus.noBus : ExitStatus.of(error)
         }
-        // What the command says of itself comes first.
+        // The status of the command comes first.
         if status != ExitStatus.done { throw ExitCode(status) }
         if end != ExitStatus.done {
-            Output.note("The command ended with status 0; 'camerabus lock' ends with \(end), for the lock.")
+            Output.note("The command ended with status 0; 'camerabus lock' ends with \(end) because of the lock.")
             throw ExitCode(end)
         }
     }
 
     private static func doubt(_ devices: [String]) -> String {
-        "\(devices.joined(separator: ", ")): another may have had it while the command ran on."
+        "\(devices.joined(separator: ", ")): another client may have held the lock while the command ran."
     }
 
     private func take(_ client: Client) async throws -> DeviceLock {
@@ -139,7 +147,7 @@ struct LockCommand: BusCommand {
             return try await client.lock(
                 devices, wait: wait.duration, lease: lease?.duration, note: note, timeout: timeout)
         } catch {
-            // What was meant as a command is no device.
+            // The command was taken for a device.
             guard error.reason == .deviceNotFound, command.isEmpty, !options.json,
                 case .refused(let refusal) = error, let stranger = refusal.data["device"]?.string,
                 let advice = devices.firstIndex(of: stranger).flatMap({
@@ -151,9 +159,9 @@ struct LockCommand: BusCommand {
         }
     }
 
-    /// - Returns: why it could not be given back: it had ended, or the bus doesn't answer.
+    /// - Returns: why it could not be released: it had ended, or the bus does not answer.
     private func release(_ lock: DeviceLock, _ client: Client) async -> ClientError? {
-        // A cancelled task must give its lock back too: another task does it.
+        // A cancelled task must release its lock too: another task does it.
         await Task { () -> ClientError? in
             do throws(ClientError) {
                 PersistenceNote.note(isKept: try await client.unlock(lock, timeout: timeout))
@@ -208,9 +216,9 @@ struct LockCommand: BusCommand {
         }
         try Output.line(lock.token)
         let devices = lock.devices.joined(separator: ", ")
-        guard let lease else { return Output.note("Locked: \(devices). Ctrl-C unlocks.") }
+        guard let lease else { return Output.note("Locked: \(devices). Press Ctrl-C to unlock.") }
         let renewing = "camerabus call device.renew '{\"lock\": \"\(lock.token)\"}'"
-        Output.note("Locked for \(ValueText.rate(lease.value)) s: \(devices). Anew: \(renewing)")
+        Output.note("Locked for \(ValueText.rate(lease.value)) s: \(devices). To renew: \(renewing)")
     }
 
     private func runCommand(_ lock: DeviceLock, _ client: Client) async throws -> Int32 {
@@ -237,7 +245,7 @@ struct LockCommand: BusCommand {
     }
 }
 
-/// What came of something that may throw.
+/// The result of a throwing call.
 private typealias Outcome<Value> = Result<Value, any Error>
 
 extension Result where Failure == any Error {
@@ -247,7 +255,7 @@ extension Result where Failure == any Error {
 }
 
 extension ChildProcess {
-    /// How it ended, once it has.
+    /// Waits for its end.
     fileprivate func ended() async throws(SystemError) -> Ending {
         let result: Result<Ending, SystemError> = await withCheckedContinuation { continuation in
             do throws(SystemError) {

@@ -2,13 +2,13 @@ import BusClient
 import BusProtocol
 import JSON
 
-/// Sees to a lock that is held for long.
+/// Waits until a lock is lost.
 struct LockLossMonitor: Sendable {
     /// How the lock ended before its time.
     struct Loss: Error, Hashable, Sendable {
         /// One sentence.
         var description: String
-        /// Who has the lock's token, which is the command too, has ended it.
+        /// A holder of the lock's token has unlocked it; this may be the command.
         var isWanted = false
     }
 
@@ -16,34 +16,34 @@ struct LockLossMonitor: Sendable {
     private let lock: DeviceLock
     private let patience: Duration
 
-    /// How long to wait before looking again whether a bus is there, while the lock is renewed.
+    /// The pause before the next attempt to find a bus, while the lock is renewed.
     private static let pause = Duration.seconds(3)
 
-    /// - Parameter patience: after how much silence of the bus to say so.
+    /// - Parameter patience: the silence of the bus after which a note is printed.
     init(_ client: Client, _ lock: DeviceLock, patience: Duration) {
         self.client = client
         self.lock = lock
         self.patience = patience
     }
 
-    /// Returns when the lock is no longer ours, with why.
+    /// Returns the cause when the lock is lost.
     func loss() async throws -> Loss {
         try await withThrowingTaskGroup(of: Loss?.self) { group in
             group.addTask { try await isTakenAway() }
             if lock.isRenewed { group.addTask { await isNotRenewed() } }
             defer { group.cancelAll() }
-            // Who has unlocked it itself may still be told that it had been lost.
+            // A client that unlocked the lock itself may still get a loss.
             for try await case let loss? in group { return loss }
             return Loss(description: "The connection to the bus is closed.")
         }
     }
 
-    /// A bus that was killed is succeeded by one that knows the lock: its silence is no loss.
+    /// The silence of a bus is no loss: if it was killed, the next bus knows the lock.
     private func isTakenAway() async throws -> Loss {
         var isSilent = false
         while true {
             let observing = await observe()
-            // Whether the lock is still there, its renewal says.
+            // The renewal shows whether the lock still exists.
             if lock.isRenewed, case .failure(let error) = observing, !error.isOwn {
                 try await Task.sleep(for: Self.pause)
                 continue
@@ -56,7 +56,7 @@ struct LockLossMonitor: Sendable {
             } else if !observing.isSilence {
                 _ = try observing.get()
             }
-            if !isSilent { Output.note("The bus gives no sign. If it was killed, the next one knows the lock.") }
+            if !isSilent { Output.note("The bus does not respond. If it was killed, the next bus keeps the lock.") }
             isSilent = true
         }
     }
@@ -76,17 +76,17 @@ struct LockLossMonitor: Sendable {
 
     private var topics: [String] { lock.devices.map { "state/device/\($0)/" } }
 
-    // Why it ended is told before it shows at the devices.
+    // The event with the cause arrives before the state of the devices changes.
     private func loss(_ observer: StateObserver) async throws(ClientError) -> Loss {
         var id: String?
         while true {
-            // A device without its worker says nothing of its lock.
+            // A device without a worker does not publish its lock.
             for (device, topic) in zip(lock.devices, topics) {
                 guard let value = observer[topic] else { continue }
                 guard value["lock"]?["fence"]?.integer == lock.fence else {
                     let holder = value["lock"]?["holder"]
-                    let now = holder.map { " Now \(ValueText.holder($0)) has \(device)." } ?? ""
-                    return Loss(description: "The lock was taken away, or the bus was started again without it.\(now)")
+                    let now = holder.map { " \(device) is now locked by \(ValueText.holder($0))." } ?? ""
+                    return Loss(description: "The lock was taken away, or the bus was restarted without it.\(now)")
                 }
                 id = value["lock"]?["id"]?.string ?? id
             }
@@ -100,12 +100,12 @@ struct LockLossMonitor: Sendable {
         let devices = lock.devices.joined(separator: ", ")
         let why =
             switch event["cause"]?.string {
-            case "unlocked": "somebody who has its token has unlocked \(devices)"
+            case "unlocked": "a process with its token has unlocked \(devices)"
             case "takenOver": "\(ValueText.holder(event["by"])) has taken \(devices) over"
-            case "leaseExpired": "its lease has run out"
-            case "deviceGone": "one of its devices is gone: \(devices)"
+            case "leaseExpired": "its lease has expired"
+            case "deviceGone": "one of its devices is no longer connected: \(devices)"
             case "shuttingDown": "the bus was shut down"
-            case "holderExited", "connectionLost": "the bus has lost sight of this program"
+            case "holderExited", "connectionLost": "the bus has lost the connection to this program"
             default: "the bus has ended it"
             }
         return Loss(description: "The lock has ended: \(why).", isWanted: event["cause"] == "unlocked")
@@ -118,7 +118,8 @@ struct LockLossMonitor: Sendable {
         case .notRenewed(let lease, let error)?:
             Loss(
                 description:
-                    "The lock has ended: its lease of \(ValueText.rate(Self.seconds(lease))) s has run out, as it could not be renewed. "
+                    "The lock has ended: its lease of \(ValueText.rate(Self.seconds(lease))) s has expired, "
+                    + "because it could not be renewed. "
                     + ErrorText(command: "lock").text(error))
         }
     }
@@ -130,7 +131,7 @@ struct LockLossMonitor: Sendable {
 }
 
 extension ClientError {
-    /// It is this side's doing, and not for want of a bus.
+    /// The error was caused on this side, not by a missing bus.
     fileprivate var isOwn: Bool {
         switch self {
         case .cancelled, .closed, .system: true

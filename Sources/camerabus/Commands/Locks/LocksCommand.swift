@@ -4,11 +4,12 @@ import JSON
 
 struct LocksCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "locks", abstract: "Lists the locks, who holds them and who waits.",
+        commandName: "locks", abstract: "Lists the current locks, their holders, and the clients that wait.",
         discussion: """
-            FENCE is the lock's number: later locks have higher ones. A lock ends with its holder's process, or at the end of its lease.
+            FENCE is the number of the lock; a later lock has a higher number. A lock ends with the process of its \
+            holder, or at the end of its lease.
 
-            With --json: {"locks": […], "waiting": […]}, as device.locks answers.
+            With --json: {"locks": […], "waiting": […]}, as device.locks returns them.
             """)
 
     @OptionGroup var options: GlobalOptions

@@ -2,13 +2,14 @@ import ArgumentParser
 import Glibc
 import LinuxIO
 
-/// Where movies go, by what `-o` says: a file, a pattern with `%s` for the camera's id, or a folder.
+/// The file names of movies, from the value of `-o`: a file, a pattern with `%s` for the camera's id, or a folder.
 struct MovieFileNames {
-    /// What a movie, or a rig's, is called.
+    /// How the names are made.
     enum Naming: Equatable {
         /// Each camera has this with its id for `%s`.
         case pattern(FileNamePattern)
-        /// The one camera has this; each of several has it with `-` and its id before the ending, as the bus calls those of a rig.
+        /// The one camera has this; each of several has it with `-` and its id before the ending, as the bus calls
+        /// those of a rig.
         case name(String, several: Bool)
     }
 
@@ -38,19 +39,21 @@ struct MovieFileNames {
         }
         let pattern = try FileNamePattern(reading: output)
         if pattern.isSeries {
-            throw ValidationError("in a movie's name '%s' is the camera's id, and '%%' a percent sign")
+            throw ValidationError(
+                "in the name of a movie only '%s' (the camera's id) and '%%' (a percent sign) are possible")
         }
         guard pattern.namesDevice else {
             naming = .name(pattern.name(0), several: rig != nil || count > 1)
             return
         }
         if let rig {
-            throw ValidationError("the movies of a rig are called NAME-DEVICE: name no '%s' for those of \(rig)")
+            throw ValidationError(
+                "the movies of a rig are always called NAME-DEVICE. Leave '%s' out for the rig \(rig)")
         }
         naming = .pattern(pattern)
     }
 
-    /// What the bus is told of a rig's.
+    /// The path for the bus, for the movies of a rig.
     var common: String? {
         guard case .name(let name, several: true) = naming else { return nil }
         return name
@@ -72,7 +75,7 @@ struct MovieFileNames {
         return "\(name[..<dot])\(mark)\(name[dot...])"
     }
 
-    /// What the side-car of a movie is called.
+    /// The name of a movie's side-car.
     static func sideCar(of path: String) -> String { path + ".frames.jsonl" }
 
     /// Absolute, without links and '..' on the way to it.
@@ -90,13 +93,13 @@ struct MovieFileNames {
         return base == "/" ? "/\(name)" : "\(base)/\(name)"
     }
 
-    /// The bus may not write where a movie is to go, and this user may neither read where it may, nor look into its library.
+    /// The bus may not write to the path of a movie, and this user may not read the library of the bus.
     static var inaccessible: Failure {
         Failure(
             status: ExitStatus.refused,
             description:
-                "pathNotAllowed: The bus may not write there, and you may not look into its library, from which the movie "
-                + "would come: 'camerabus ask library' asks for that.")
+                "pathNotAllowed: The bus may not write there, and you have no permission to copy the movie from its library. "
+                + "Ask for it with 'camerabus ask library --reason TEXT'.")
     }
 
     static func isFolder(_ path: String) -> Bool {
@@ -109,7 +112,7 @@ struct MovieFileNames {
         return lstat(path, &status) == 0
     }
 
-    /// Now, as it stands in a file's name.
+    /// The current time for a file name.
     static var time: String {
         var now = Glibc.time(nil)
         var parts = tm()

@@ -6,7 +6,7 @@ import JSON
 import LinuxIO
 import Synchronization
 
-/// The movies of one `camerabus record`, from their start to their end.
+/// The movies of one `camerabus record`, from start to end.
 struct MovieRecording {
     private let command: RecordCommand
     private let client: Client
@@ -52,7 +52,7 @@ struct MovieRecording {
             try MovieFileNames($0, rig: name, fileType: type, count: count, time: MovieFileNames.time)
         }
         if !command.force, let path = try targets().first(where: MovieFileNames.exists) {
-            throw Failure(status: ExitStatus.refused, description: "\(path) is there already; --force replaces it.")
+            throw Failure(status: ExitStatus.refused, description: "\(path) exists already; --force replaces it.")
         }
     }
 
@@ -77,17 +77,19 @@ struct MovieRecording {
                 await giveUp()
                 try await startAll(intoLibrary: true)
                 Output.note(
-                    "The bus may not write there: the movie goes into its library, and comes from there at the end.")
+                    "The bus may not write there. It records into its library; the movie is copied from there at the end."
+                )
             }
         } catch {
-            if Task.isCancelled, movies.isEmpty { Output.note("It had not begun yet.") }
+            if Task.isCancelled, movies.isEmpty { Output.note("The recording had not begun yet.") }
             await giveUp()
             throw error
         }
         for media in Set(movies.flatMap(\.blank)).sorted() {
             Output.note(
-                "You may not have the \(media == "audio" ? "microphone" : "camera"): there is "
-                    + "\(media == "audio" ? "silence" : "black") in its place. 'camerabus ask \(media)' asks for it.")
+                "You have no permission for the \(media == "audio" ? "microphone" : "camera"). The movie contains "
+                    + "\(media == "audio" ? "silence" : "black") instead. Ask with 'camerabus ask \(media) --reason TEXT'."
+            )
         }
         for movie in movies { if let problem = movie.sideCarProblem { Output.note(Table.printable(problem)) } }
         aside.note()
@@ -173,7 +175,7 @@ struct MovieRecording {
         return ["mp4", "mov", "mkv"].first { path.lowercased().hasSuffix(".\($0)") }
     }
 
-    // As it was before: what has begun is deleted, what was there has its name again.
+    // Restores the state before the start: deletes movies that have begun, and gives replaced files their names back.
     private mutating func giveUp() async {
         let (client, begun, timeout) = (client, movies, command.timeout)
         // Also when this task was cancelled.
@@ -189,21 +191,21 @@ struct MovieRecording {
         let isDeleted = (try? await client.deleteFromLibrary(movie.id, timeout: timeout)) != nil
         guard !isDeleted, let ending, ending.isKept else { return }
         guard !Download.isRemote(client) else {
-            return Output.note("The movie \(ending.id) had begun, and can't be deleted from the bus's library.")
+            return Output.note("The movie \(ending.id) had begun and can't be deleted from the library of the bus.")
         }
         File.remove(ending.path)
         if ending.sideCarProblem == nil { File.remove(MovieFileNames.sideCar(of: ending.path)) }
         if MovieFileNames.exists(ending.path) {
-            Output.note(Table.printable("\(ending.path) had begun, and can't be deleted."))
+            Output.note(Table.printable("\(ending.path) had begun and can't be deleted."))
         }
     }
 
     private var download: Download { Download(client, timeout: command.timeout, replaces: command.force) }
 
-    /// Has a movie that is in the library where it was to be, and its side-car.
+    /// Downloads a movie and its side-car from the library to its path.
     private static func bring(_ ending: MovieEnding, to path: String, _ download: Download) async throws {
         do {
-            try await download.bring(ending.id, from: ending.path, to: path)
+            try await download.fetch(ending.id, from: ending.path, to: path)
         } catch {
             Output.note(Table.printable(Download.way(to: ending.id, path)))
             throw error
@@ -211,12 +213,12 @@ struct MovieRecording {
         let (own, copy) = (MovieFileNames.sideCar(of: ending.path), MovieFileNames.sideCar(of: path))
         // The movie is there whatever becomes of it.
         do {
-            try await download.bring(ending.id, "sideCar", from: own, to: copy)
+            try await download.fetch(ending.id, "sideCar", from: own, to: copy)
         } catch ClientError.refused(let refusal) where refusal.reason == .entryNotFound {
             // Of what the movie has replaced.
             if download.replaces { File.remove(copy) }
         } catch {
-            Output.note(Table.printable("The side-car did not come: \(error)"))
+            Output.note(Table.printable("The side-car could not be downloaded: \(error)"))
         }
     }
 
@@ -225,9 +227,9 @@ struct MovieRecording {
 
     // MARK: Its end
 
-    /// Tells how far the movies are, until all have ended; the first interruption finishes them.
+    /// Shows the progress of the movies until all have ended. The first interruption finishes them.
     ///
-    /// - Throws: `ExitCode` when one did not end as wanted.
+    /// - Throws: `ExitCode` if one did not end by an interruption or at a limit.
     func followToItsEnd() async throws {
         let (client, copies, download) = (client, copies, download)
         var aside = aside
@@ -248,7 +250,7 @@ struct MovieRecording {
             // Its end is told where all ends are.
             for id in display.running { Task { _ = try? await client.stopMovie(id) } }
         } _: {
-            try await BusLossNotice.told(client, patience: timeout, Self.absence) {
+            try await BusLossNotice.run(client, patience: timeout, Self.absence) {
                 display.clear()
                 Output.note($0)
             } _: {
@@ -279,7 +281,7 @@ struct MovieRecording {
     }
 
     private static let absence =
-        "The movie may go on meanwhile; how it ends is told when the bus is back. Ctrl-C twice ends the waiting."
+        "The movie may continue. Its end is reported when the bus is back. Press Ctrl-C twice to stop waiting."
 
     /// - Returns: how the movie, or the last one that went on in its place, has ended.
     private static func follow(
@@ -289,7 +291,7 @@ struct MovieRecording {
         var id = first
         while true {
             let updates = try await client.updates(ofMovie: id, timeout: timeout)
-            // An interruption from now on finds it on the board; one before may have come too early for it.
+            // From now on an interruption finds it in `display`; an earlier one may have missed it.
             if isInterrupted.isSet, id != first { Task { [id] in _ = try? await client.stopMovie(id) } }
             var last: MovieEnding?
             while let update = try await updates.next() {
@@ -298,14 +300,14 @@ struct MovieRecording {
             }
             guard let last else { throw ClientError.closed }
             guard let next = last.next else { return last }
-            Output.note(Table.printable("\(MovieText.failure(last)) It goes on in a further file."))
+            Output.note(Table.printable("\(MovieText.failure(last)) The recording continues in another file."))
             display.replace(id, by: next)
             id = next
         }
     }
 }
 
-/// How far the movies are, in one line of the terminal, or a line of JSON each time.
+/// The progress of the movies: one line of the terminal, or one line of JSON per update.
 final class RecordingProgress: Sendable {
     private struct State {
         /// By the movie's id, in the order of the cameras; nil: it has ended.

@@ -1,15 +1,15 @@
 import BusClient
 import JSON
 
-/// What is said of movies, in people's words.
+/// Texts about movies.
 enum MovieText {
     /// How far one is: `0:12.3  24.6 MB  369 frames  load 12 %`.
     static func progress(_ state: MovieState) -> String {
         var words = [time(state.recordedDuration), ByteSize.text(state.recordedFileSize), "\(state.frames) frames"]
         if state.dropped > 0 { words.append("\(state.dropped) dropped") }
         if state.reconnects > 0 { words.append("\(state.reconnects) reconnects") }
-        if !state.waitingFor.isEmpty { words.append("waits for \(state.waitingFor.joined(separator: ", "))") }
-        if state.isConnected == false { words.append("the server is away") }
+        if !state.waitingFor.isEmpty { words.append("waiting for \(state.waitingFor.joined(separator: ", "))") }
+        if state.isConnected == false { words.append("not connected to the server") }
         words.append("load \(Int((min(max(state.encoderLoad, 0), 1) * 100).rounded())) %")
         if state.state != "recording" { words.append(state.state) }
         return words.joined(separator: "  ")
@@ -22,8 +22,8 @@ enum MovieText {
             "\(time(ending.duration)), \(ByteSize.text(ending.size)), \(ending.frames) frames\(dropped)"
     }
 
-    /// Whether one that this program records ended as it was asked to: at a limit, or when it was interrupted. A whole file that somebody else
-    /// has ended is shorter than it was to be.
+    /// Whether a movie of this program ended as requested: at a limit or by an interruption. A movie that somebody else
+    /// stopped is shorter than requested.
     static func isWanted(_ ending: MovieEnding, isInterrupted: Bool) -> Bool {
         ending.isSuccess && (isInterrupted || limits.contains(ending.reason))
     }
@@ -32,30 +32,30 @@ enum MovieText {
         "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached",
     ]
 
-    /// What to say of an end that is none that was asked for.
+    /// The message for an end that was not requested.
     static func failure(_ ending: MovieEnding) -> String {
         let why = ending.message ?? sentences[ending.reason] ?? "The movie has ended."
         return "\(ending.reason): \(why)"
-            + (ending.isKept && !ending.path.isEmpty ? " What was recorded until then plays: \(ending.path)" : "")
+            + (ending.isKept && !ending.path.isEmpty ? " The movie until then is kept: \(ending.path)" : "")
     }
 
-    /// What to say of a success that came by itself; nil: nothing.
+    /// A remark about an end at a limit; nil: none.
     static func remark(_ ending: MovieEnding) -> String? { successes[ending.reason] }
 
     private static let successes = [
-        "maximumFileSizeReached": "The file is as large as it may become.",
-        "minimumFreeDiskSpaceReached": "The disk has no more room than is to stay free.",
+        "maximumFileSizeReached": "The file has reached its maximum size.",
+        "minimumFreeDiskSpaceReached": "The disk has reached the minimum of free space.",
         "shuttingDown": "The bus was shut down.",
-        "ownerGone": "The program that had begun it has ended, or was cut off from the bus.",
+        "ownerGone": "The program that started it has ended or lost its connection to the bus.",
     ]
 
     private static let sentences = [
-        "stopped": "Another program has ended the movie.",
-        "shuttingDown": "It ended with the bus.",
+        "stopped": "Another program stopped the movie.",
+        "shuttingDown": "The bus was shut down.",
         "diskFull": "The disk is full.",
-        "deviceLost": "A camera or a microphone of the movie has not come back in time.",
-        "formatChanged": "The camera was set to another format.",
-        "unauthorized": "The permission was taken back.",
+        "deviceLost": "A camera or microphone of the movie did not come back in time.",
+        "formatChanged": "The format of the camera was changed.",
+        "unauthorized": "The permission was revoked.",
         "recorderCrashed": "The process that wrote the file died.",
         "writeFailed": "The file could not be written.",
     ]

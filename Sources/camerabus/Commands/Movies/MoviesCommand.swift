@@ -4,10 +4,10 @@ import JSON
 
 struct MoviesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "movies", abstract: "Lists the movies that are being recorded, pauses and ends them.",
+        commandName: "movies", abstract: "Lists the movies that are being recorded; pauses, resumes and stops them.",
         discussion: """
-            'camerabus record' makes them. A movie ends with the program that began it, unless that was told to --detach. Its owner and administrators may \
-            stop, pause and resume it.
+            'camerabus record' starts movies. A movie ends with the program that started it, unless that used \
+            --detach. Its owner and administrators may stop, pause and resume it.
 
             EXAMPLES:
               camerabus movies
@@ -21,9 +21,9 @@ struct MoviesCommand: AsyncParsableCommand {
 
     static let completion = CompletionKind.shellCommand("camerabus movies list --ids 2>/dev/null")
     static let idHelp: ArgumentHelp =
-        "The movie's id, as 'camerabus movies' lists it, or its beginning, as long as only one begins so."
+        "The movie's id ('camerabus movies' lists the ids), or a beginning that only one id has."
     static let idsHelp: ArgumentHelp =
-        "The movies' ids, as 'camerabus movies' lists them, or their beginnings, as long as only one begins so."
+        "The movies' ids ('camerabus movies' lists them), or beginnings that only one id has."
 }
 
 extension MoviesCommand {
@@ -31,14 +31,15 @@ extension MoviesCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "Lists the movies that are being recorded.",
             discussion: """
-                STATE is starting, recording, paused or finishing; DROPPED counts frames that are missing in it, LOAD is what part of the time its encoder works.
+                STATE is starting, recording, paused or finishing. DROPPED counts the frames that are missing in the \
+                movie. LOAD is the share of time that its encoder works.
 
-                With --json: {"movies": […]}, as movie.list answers.
+                With --json: {"movies": […]}, as movie.list returns them.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Flag(help: "Print the ids alone.")
+        @Flag(help: "Print only the ids.")
         var ids = false
 
         func run(_ client: Client) async throws {
@@ -72,7 +73,7 @@ extension MoviesCommand {
 
     struct Show: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows one movie, also one of the 64 that ended last.",
+            abstract: "Shows one movie; also one of the last 64 that ended.",
             discussion: "With --json: the answer of movie.status.")
 
         @OptionGroup var options: GlobalOptions
@@ -89,13 +90,14 @@ extension MoviesCommand {
 
     struct Stop: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Ends movies; their files are on the disk then, and their names are printed.",
+            abstract: "Ends movies, and prints the names of the finished files.",
             discussion: """
-                Of a bus on another machine the ids are printed, which 'camerabus library fetch' takes.
+                For a bus on another machine the ids are printed; 'camerabus library fetch ID' downloads a movie.
 
-                Exit status 0 also when one had ended by itself as wanted, and 1 with 'reason: message' when one had by something else.
+                The exit status is 0 also if a movie had ended at a limit. It is 1, with 'reason: message', if a movie \
+                had ended by another cause.
 
-                With --json: the answers of movie.stop, a line each.
+                With --json: the answers of movie.stop, one per line.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -113,8 +115,8 @@ extension MoviesCommand {
 
     struct Pause: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Leaves out of movies what comes from now on.",
-            discussion: "With --json: the answers of movie.pause, a line each.")
+            abstract: "Pauses movies: the following frames are left out.",
+            discussion: "With --json: the answers of movie.pause, one per line.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
@@ -131,8 +133,8 @@ extension MoviesCommand {
 
     struct Resume: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Goes on with movies, in the same files.",
-            discussion: "With --json: the answers of movie.resume, a line each.")
+            abstract: "Continues movies, in the same files.",
+            discussion: "With --json: the answers of movie.resume, one per line.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
@@ -147,7 +149,8 @@ extension MoviesCommand {
         }
     }
 
-    /// Its file, or that one's id where it is on another machine, on standard output, all else on standard error.
+    /// Prints its file, or its id if the file is on another machine, to standard output; everything else to standard
+    /// error.
     static func tell(_ ending: MovieEnding, _ client: Client) throws {
         let file = ending.url == nil && ending.isKept ? Download.place(of: ending.id, ending.path, client) : nil
         if let place = ending.url ?? file?.text { try Output.line(Table.printable(place)) }

@@ -3,15 +3,16 @@ import BusClient
 
 struct AllowCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "allow", abstract: "Allows a user to use cameras, for administrators.",
+        commandName: "allow", abstract: "Allows a user to use cameras or microphones; only for administrators.",
         discussion: """
-            Whoever may connect to the bus sees its state. For pictures and sound, and to change anything, a user needs permission, \
-            except root, the user that the bus runs as, and whom the configuration gives a role ([permission] in camerabus.toml). \
-            'camerabus permissions' lists who has asked.
+            Every user who can connect to the bus can see its state. To get pictures or sound, or to change anything, \
+            a user needs permission. Exceptions are root, the user that runs the bus, and users with a role in the \
+            configuration ([permission] in camerabus.toml). 'camerabus permissions' lists the open requests.
 
-            Without MEDIA it is what the user has asked for, or else video. What is allowed holds until 'camerabus deny' or \
-            'camerabus permissions --reset USER', also after a reboot; with --once until the user's last program that talks to the \
-            bus has ended, or the bus. A program that waits for its frames gets them within a second.
+            Without MEDIA the command allows what the user has requested, or else video. The permission lasts until \
+            'camerabus deny' or 'camerabus permissions --reset USER', also after a reboot. With --once it lasts until \
+            the user's last program on the bus ends, or the bus ends. A program that waits for frames gets them within \
+            a second.
 
             With --json: the answer of authorization.grant.
 
@@ -24,7 +25,7 @@ struct AllowCommand: BusCommand {
     @OptionGroup var options: GlobalOptions
     @OptionGroup var deciding: PermissionDecision
 
-    @Flag(help: "Only until the user has left the bus.")
+    @Flag(help: "Only until the user's last program on the bus ends.")
     var once = false
 
     func run(_ client: Client) async throws {

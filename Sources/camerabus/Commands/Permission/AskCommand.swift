@@ -5,14 +5,15 @@ import JSON
 
 struct AskCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ask", abstract: "Asks an administrator for permission to use cameras.",
+        commandName: "ask", abstract: "Asks an administrator for permission to use cameras or microphones.",
         discussion: """
-            An administrator sees the request in 'camerabus permissions' and in the log of the bus, and answers with 'camerabus allow' \
-            or 'camerabus deny'. With --wait this program waits for the answer; without it the request stays all the same. \
-            Who is refused already is told so at once, and nobody is asked.
+            An administrator sees the request in 'camerabus permissions' and in the log of the bus, and answers with \
+            'camerabus allow' or 'camerabus deny'. With --wait this program waits for the answer. Without it the \
+            request stays open. If the user is already refused, the answer comes at once and no request is made.
 
-            Printed is what is so: authorized, denied, restricted (the configuration says no) or notDetermined (nobody has answered). \
-            The exit status is 0 for authorized, 4 for notDetermined, and 1 otherwise. With --json: the answer of authorization.request.
+            The status is printed: authorized, denied, restricted (refused by the configuration) or notDetermined (no \
+            answer yet). The exit status is 0 for authorized, 4 for notDetermined, and 1 for the others. With --json: \
+            the answer of authorization.request.
 
             EXAMPLES:
               camerabus ask video --reason 'measure the belt' --wait 60 && ./measure
@@ -23,12 +24,12 @@ struct AskCommand: BusCommand {
     @Argument(help: PermissionText.mediaHelp)
     var media = MediaArgument.video
 
-    @Option(help: ArgumentHelp("What for: a sentence that the administrator reads.", valueName: "text"))
+    @Option(help: ArgumentHelp("The purpose, as one sentence for the administrator.", valueName: "text"))
     var reason: String
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Wait for the answer for so many seconds at most.", valueName: "seconds"))
+        help: ArgumentHelp("Wait this many seconds for the answer at most.", valueName: "seconds"))
     var wait: Seconds?
 
     func run(_ client: Client) async throws {
@@ -44,7 +45,7 @@ struct AskCommand: BusCommand {
         case "authorized": return
         case "notDetermined":
             Output.note(
-                "Nobody has answered yet; 'camerabus allow \(uid) \(media.rawValue)', typed by an administrator, allows it."
+                "There is no answer yet. An administrator allows it with 'camerabus allow \(uid) \(media.rawValue)'."
             )
             throw ExitCode(ExitStatus.timedOut)
         default:

@@ -3,15 +3,16 @@ import BusClient
 
 struct DenyCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "deny", abstract: "Refuses a user the cameras, or takes a permission back, for administrators.",
+        commandName: "deny",
+        abstract: "Refuses a user cameras or microphones, or takes a permission back; only for administrators.",
         discussion: """
-            Within a second the user's programs get no picture any more, by no way: their connections to the cameras end, and shared \
-            memory that they have read is not written to again. Locks of the user on these devices end. Other readers of \
-            'native' frames in shared memory see a new stream if this user had the same memory.
+            Within a second the user's programs get no more pictures or sound: their connections end, and shared \
+            memory that they can read is no longer written. The user's locks on these devices end. Other readers of \
+            'native' frames see a new stream if they shared this memory with the user.
 
-            Without MEDIA it is what the user has asked for, or else video. A user who is refused can't ask again, until \
-            'camerabus allow' or 'camerabus permissions --reset USER'; with --once, until its last program that talks to the bus \
-            has ended, or the bus.
+            Without MEDIA the command refuses what the user has requested, or else video. A refused user can't ask \
+            again until 'camerabus allow' or 'camerabus permissions --reset USER'; with --once, until the user's last \
+            program on the bus ends, or the bus ends.
 
             With --json: the answer of authorization.deny.
 
@@ -23,7 +24,7 @@ struct DenyCommand: BusCommand {
     @OptionGroup var options: GlobalOptions
     @OptionGroup var deciding: PermissionDecision
 
-    @Flag(help: "Only until the user has left the bus; it may ask again then.")
+    @Flag(help: "Only until the user's last program on the bus ends. After that the user may ask again.")
     var once = false
 
     func run(_ client: Client) async throws {

@@ -25,20 +25,20 @@ struct UserArgument: ExpressibleByArgument, Hashable {
     var description: String { name.map { "\($0) (uid \(uid))" } ?? "uid \(uid)" }
 }
 
-/// What permission is for, as an argument.
+/// The media of a permission, as an argument.
 enum MediaArgument: String, ExpressibleByArgument, CaseIterable {
     case video, audio, libraryAdd, library
 }
 
-/// What is said of permission, in people's words.
+/// Texts about permission.
 enum PermissionText {
     static let userHelp = ArgumentHelp("The user, by name or uid.", valueName: "user")
     static let resetHelp = ArgumentHelp(
-        "Forget what was decided and asked about this user, by name or uid.", valueName: "user")
+        "Delete all decisions and requests of this user, given by name or uid.", valueName: "user")
     static let mediaHelp = ArgumentHelp(
-        "What: video, audio, libraryAdd (save photos and movies) or library (look at them, delete them).",
+        "video, audio, libraryAdd (store photos and movies) or library (read and delete them).",
         valueName: "media")
-    /// Users of this machine that a person has, by the usual numbers.
+    /// The uids that people usually have on this machine.
     static let userCompletion = CompletionKind.shellCommand(
         "getent passwd | awk -F: '$3 >= 1000 && $3 < 60000 { print $1 }'")
 
@@ -47,17 +47,17 @@ enum PermissionText {
         words.count < 2 ? words.joined() : words.dropLast().joined(separator: ", ") + " and " + words[words.count - 1]
     }
 
-    /// What a status means to who has it.
+    /// The meaning of a status for its user.
     ///
-    /// - Parameter isKey: it is a key's on another machine, of which its role decides.
+    /// - Parameter isKey: the user has a key on another machine; its role decides.
     static func meaning(_ status: String?, uid: Int64, _ media: String, isKey: Bool = false) -> String {
         switch status {
         case "denied" where isKey, "restricted" where isKey:
-            "not with this role ('camerabus keys role', typed by an administrator there, gives the key another)"
+            "not allowed for this role (an administrator of that machine changes the role with 'camerabus keys role')"
         case "authorized": "allowed"
-        case "denied": "refused by an administrator ('camerabus allow \(uid) \(media)', typed by one, allows it)"
+        case "denied": "refused by an administrator (an administrator allows it with 'camerabus allow \(uid) \(media)')"
         case "restricted": "refused by the configuration ([permission] in camerabus.toml)"
-        case "notDetermined": "not decided ('camerabus ask \(media) --reason TEXT' asks for it)"
+        case "notDetermined": "not decided (ask with 'camerabus ask \(media) --reason TEXT')"
         default: status ?? "-"
         }
     }
@@ -71,7 +71,7 @@ struct PermissionDecision: ParsableArguments {
     @Argument(help: PermissionText.mediaHelp)
     var media: [MediaArgument] = []
 
-    /// Decides, and tells what about.
+    /// Sends the decision, and prints it.
     func carryOut(
         _ client: Client, isGranted: Bool, once: Bool, json: Bool, timeout: Duration
     ) async throws {
@@ -80,13 +80,13 @@ struct PermissionDecision: ParsableArguments {
         let answer = try await client.decideAuthorization(
             uid: user.uid, media, isGranted: isGranted, once: once, timeout: timeout)
         if json { return try Output.json(answer) }
-        let until = once ? " until it leaves the bus" : ""
+        let until = once ? " until the user's last program on the bus ends" : ""
         try Output.line(
-            "\(user.description) is \(isGranted ? "allowed" : "refused") \(PermissionText.list(media))\(until).")
+            "\(user.description): \(PermissionText.list(media)) \(isGranted ? "allowed" : "refused")\(until).")
         PersistenceNote.note(answer)
     }
 
-    // What the user has asked for; cameras, where it has asked for nothing.
+    // The media that the user has requested; video if there is no request.
     private func asked(_ client: Client, _ timeout: Duration) async throws -> [String] {
         let requests = try await client.authorizations(timeout: timeout)["requests"]?.array ?? []
         let asked = requests.filter { $0["uid"]?.integer == Int64(user.uid) }.compactMap { $0["media"]?.string }

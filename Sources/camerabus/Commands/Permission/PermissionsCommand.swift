@@ -7,12 +7,12 @@ import LinuxIO
 struct PermissionsCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "permissions",
-        abstract: "Shows what you may do; to administrators, who has asked and what is decided.",
+        abstract: "Shows your permissions; to administrators also all requests and decisions.",
         discussion: """
-            With --reset what was decided and asked about a user is forgotten: it may ask again.
+            --reset deletes all decisions and requests of a user; the user may ask again.
 
-            With --json: {"you": the answer of authorization.status, "requests": […], "decisions": […]}, the last two for \
-            administrators; with --reset the answer of authorization.reset.
+            With --json: {"you": the answer of authorization.status, "requests": […], "decisions": […]}, the last two \
+            only for administrators; with --reset the answer of authorization.reset.
 
             EXAMPLES:
               camerabus permissions
@@ -29,7 +29,7 @@ struct PermissionsCommand: BusCommand {
             let answer = try await client.resetAuthorization(uid: reset.uid, timeout: timeout)
             if options.json { return try Output.json(answer) }
             let isChanged = answer["media"]?.array?.isEmpty == false
-            try Output.line("\(reset.description) \(isChanged ? "may ask again." : "has nothing decided about it.")")
+            try Output.line("\(reset.description) \(isChanged ? "may ask again." : "had no decisions or requests.")")
             return PersistenceNote.note(answer)
         }
         let status = try await client.call("authorization.status", timeout: timeout)
@@ -52,7 +52,7 @@ struct PermissionsCommand: BusCommand {
         }
         guard isAdmin else { return }
         let (requests, decisions) = (all["requests"]?.array ?? [], all["decisions"]?.array ?? [])
-        try Output.line(requests.isEmpty ? "Nobody asks for anything." : "")
+        try Output.line(requests.isEmpty ? "There are no requests." : "")
         if !requests.isEmpty { try Self.table(requests: requests).print() }
         guard !decisions.isEmpty else { return }
         try Output.line("")
@@ -60,18 +60,18 @@ struct PermissionsCommand: BusCommand {
     }
 
     static func table(requests: [JSONValue], now: Int64 = MonotonicClock.realtime()) -> Table {
-        var table = Table("ASKS", "FOR", "SINCE", "PROGRAM", "BECAUSE")
+        var table = Table("USER", "MEDIA", "SINCE", "PROGRAM", "REASON")
         for request in requests {
             table.add(
                 user(request["uid"]), ValueText.plain(request["media"]), age(request["since"], now),
                 "\(ValueText.plain(request["program"])) (pid \(ValueText.plain(request["pid"])))",
-                request["reason"]?.string ?? "(it has tried)")
+                request["reason"]?.string ?? "(tried to use it)")
         }
         return table
     }
 
     static func table(decisions: [JSONValue], now: Int64 = MonotonicClock.realtime()) -> Table {
-        var table = Table("USER", "MEDIA", "IS", "SINCE", "BY")
+        var table = Table("USER", "MEDIA", "STATUS", "SINCE", "BY")
         for decision in decisions {
             let word = decision["status"] == "authorized" ? "allowed" : "refused"
             table.add(

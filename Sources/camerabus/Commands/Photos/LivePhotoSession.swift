@@ -6,22 +6,22 @@ import JSON
 struct LivePhotoSession {
     /// The camera's id.
     let camera: String
-    /// The id of one whose sound is in the movies; nil: they have none.
+    /// The id of the microphone for the movies; nil: no sound.
     let microphone: String?
-    /// How the camera is held, for both files; nil: as it usually is.
+    /// The orientation of the camera, for both files; nil: the usual one.
     var orientation: String?
-    /// Both files are as in a mirror.
+    /// Both files are mirrored.
     var isMirrored = false
 
-    /// How long it may take until the past is there: a process is started for it, and the camera may have to be opened.
+    /// How long the session may take until it holds the past: it starts a process, and may have to open the camera.
     private static let patience = Duration.seconds(10)
 
-    /// Runs the body while the session runs and, if there was time for that, holds what a live photo shows of the past.
+    /// Runs the body while the session runs, once it holds the seconds before the photo or the time for that is over.
     ///
     /// - Parameters:
     ///   - lock: a token under which the session may set the camera; nil: the client's own.
     ///   - body: gets the session's id.
-    /// - Throws: ``Failure`` where the session doesn't come to run, or makes no live photos, and what the body throws.
+    /// - Throws: ``Failure`` if the session does not run or makes no live photos, and the errors of the body.
     func run(
         _ client: Client, lock: String?, timeout: Duration, _ body: (String) async throws -> Void
     ) async throws {
@@ -40,7 +40,7 @@ struct LivePhotoSession {
         }
     }
 
-    // What the bus refuses it would refuse as an output that has no camera, or two.
+    // The bus itself would refuse an output that has no camera, or two: its message would not name the mistake.
     private func checkDevices(_ client: Client, _ timeout: Duration) async throws {
         let devices = try await client.devices(timeout: timeout)
         func check(_ id: String, _ mediaType: String, _ what: String) throws {
@@ -48,25 +48,25 @@ struct LivePhotoSession {
                 found != mediaType
             else { return }
             throw Failure(
-                status: ExitStatus.refused, description: Table.printable("invalidParams: \(id) is no \(what)."))
+                status: ExitStatus.refused, description: Table.printable("invalidParams: \(id) is not a \(what)."))
         }
         try check(camera, "video", "camera")
         if let microphone { try check(microphone, "audio", "microphone") }
     }
 
-    // Its format may have become one that no live photos are made of, as the session began.
+    // When the session began, the camera's format may have changed to one without live photos.
     private static func obstacle(_ session: JSONValue) -> String? {
         let output = session["outputs"]?.array?.first { $0["type"] == "photo" }
         guard output?["livePhotoCaptureEnabled"] == false else { return nil }
-        return output?["livePhotoCaptureSupported"]?["why"]?.string ?? "the session makes none"
+        return output?["livePhotoCaptureSupported"]?["why"]?.string ?? "the session makes no live photos"
     }
 
     private func unsupported(_ why: String) -> String {
-        "photoFormatUnavailable: --live can't be had: \(why); 'camerabus format \(camera) --pixel YUYV' chooses another "
-            + "format, and 'camerabus formats \(camera)' lists those that it has."
+        "photoFormatUnavailable: --live is not possible: \(why); 'camerabus format \(camera) --pixel YUYV' chooses "
+            + "another format, and 'camerabus formats \(camera)' lists all."
     }
 
-    /// What is set before the session is started: both files lie as its connection has them.
+    /// The settings before the session starts: its connection sets the orientation of both files.
     var actions: [JSONValue] {
         guard orientation != nil || isMirrored else { return [] }
         var connection: [String: JSONValue] = ["output": "photo"]
@@ -75,7 +75,7 @@ struct LivePhotoSession {
         return [["connection": .object(connection)]]
     }
 
-    /// The camera stays as it is set.
+    /// The session keeps the camera's settings.
     var wishes: [String: JSONValue] {
         let devices = [camera] + [microphone].compactMap(\.self)
         return [
@@ -85,13 +85,13 @@ struct LivePhotoSession {
         ]
     }
 
-    /// Why no photo is to be taken of it: it waits for something, which may take any time; nil: it runs.
+    /// Why the session can't take a photo now; nil: it runs.
     static func refusal(_ session: ClientSession) -> String? {
         switch session.runState {
         case "running", "starting": return nil
         case "waitingForAuthorization":
             let why = session.explanation.joined(separator: " ")
-            return "unauthorized: \(why.isEmpty ? "You may not have the camera, or the microphone." : why)"
+            return "unauthorized: \(why.isEmpty ? "You have no permission for the camera or the microphone." : why)"
         default:
             let error = session.state["error"]
             let reason = session.state["interruption"]?["reason"] ?? error?["data"]?["reason"] ?? error?["reason"]

@@ -4,35 +4,54 @@ import JSON
 
 struct PhotoCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "photo", abstract: "Takes photos, of several cameras at the same moment.",
+        commandName: "photo", abstract: "Takes photos, also of several cameras at the same moment.",
         discussion: """
-            Each photo is a file with all that is known of it (time, exposure, camera), whose name is printed; standard error tells its size and time, and 'not settled' where the \
-            camera's exposure had not come to rest in time. Without -o the names are made of the camera and the time, in the folder that you are in. Nothing is overwritten without --force, and no file is \
-            ever seen half-written.
+            Each photo is a file with its metadata (time, exposure, camera). Its name is printed. Standard error shows \
+            its size and time, and 'not settled' if the exposure of the camera was not stable in time. Without -o the \
+            names consist of the camera and the time, in the current folder. Existing files are replaced only with \
+            --force. Other programs never see a half-written file.
 
-            -o is a file, a folder for names of their own, or '-' for one photo's bytes on standard output. %s in its name is the camera's id, %d or %04d the photo's number from 1; a name without them gets \
-            '-CAMERA' and '-NUMBER' before its ending where there are several. An ending .dng asks for that format; a name without .jpg, .jpeg or .dng at its end gets its photo's. Numbers are of the photos that there are: one that fails leaves no gap. With --library photos go into the bus's \
-            capture library, and to you as well only with -o.
+            -o is a file, a folder in which names are chosen automatically, or '-' for the bytes of one photo on \
+            standard output. In a file name %s is the camera's id, and %d or %04d the number of the photo, from 1. If \
+            there are several photos, a name without these gets '-CAMERA' and '-NUMBER' before its extension. The \
+            extension .dng selects that format. A name without .jpg, .jpeg or .dng gets the extension of its photo. A \
+            photo that fails gets no number. --library stores the photos in the capture library of the bus; you then \
+            get them as files only with -o.
 
-            Several cameras, or those of a rig, are taken at the same moment, as one: all or none. --bracket and --burst are one job of the camera, --count takes photo after photo, with --every as a \
-            time-lapse: one that fails later than the first, or can't be written, is told and left out, and the exit status is 1 then; how many came later than asked is told at the end.
+            Photos of several cameras, or of the cameras of a rig, are taken at the same moment: all or none. \
+            --bracket and --burst are one job of the camera. --count takes photos one after the other, with --every as \
+            a time-lapse. If a later photo fails or can't be written, this is reported, the series continues, and the \
+            exit status is 1. The number of late photos is reported at the end.
 
-            --format dng wants a raw format of the camera, Bayer or grey: 'camerabus formats CAMERA' lists what it has, 'camerabus format CAMERA --pixel RG12' chooses one.
+            --format dng needs a raw format of the camera, Bayer or grey: 'camerabus formats CAMERA' lists its \
+            formats, 'camerabus format CAMERA --pixel RG12' selects one.
 
-            A bracket has 2 to 16 exposures, a burst up to 100 photos; either lasts 60 seconds at most. --bracket is told in EV from what the camera finds right, also where that is set by \
-            hand; each step waits until the pictures show it, which takes some frames, and a second or two where the camera doesn't tell. What the camera can't expose is taken with the nearest, and \
-            told; so are photos of a burst that come later than asked. While a movie is made of the camera there is no bracket, nor --high-resolution. All photos of a job come in one reply, of 256 MiB at most: long bursts, and those of large or raw pictures, go --library.
+            A bracket has 2 to 16 exposures, a burst up to 100 photos; each lasts 60 seconds at most. --bracket is in \
+            EV, relative to the exposure that the camera chooses, also if it is set by hand. Each step waits until the \
+            pictures show it: some frames, or one to two seconds if the camera does not report it. An unsupported \
+            exposure is replaced by the nearest one and reported as 'adjusted'. Late photos of a burst are reported \
+            too. While a movie of the camera is recorded, brackets and --high-resolution are not possible. All photos \
+            of a job come in one reply of at most 256 MiB; use --library for long bursts, and for bursts of large or \
+            raw pictures.
 
-            --ago takes a photo of a moment that is over, by 10 seconds at most, of what the photo output of a running session holds of its cameras, whosever that is: \
-            camerabus session run cam0 --preset inputPriority --output '{"type": "photo", "preRoll": 2000}' runs one, with the camera as it is set.
+            --ago takes a photo of a moment in the past, at most 10 seconds ago. It needs a running session, of any \
+            client, whose photo output keeps frames of the camera. This command runs one and does not change the \
+            camera: camerabus session run cam0 --preset inputPriority --output '{"type": "photo", "preRoll": 2000}'
 
-            With --live a photo comes with a movie (MOV) of the 1.5 seconds before and after it, with sound with --mic: -o a.jpg makes a.jpg and a.mov, with one identifier in both; in the library both are one \
-            entry. It runs a session of its own with the camera as it is set, and waits until it holds the seconds before; with --session it is of one that makes live photos already, with its microphone, and lies as that has it. \
-            --orientation and --mirrored are of both files. The movie has at most 1920 pixels a side, and is shorter, which is told, where the camera is lifted or put down meanwhile, or its pictures end. It is one JPEG of one camera, without bracket, burst, --ago and --high-resolution, and not while the session has a movie output; of one session at most four are made at a time.
+            --live takes a photo with a movie (MOV) of the 1.5 seconds before and after it; --mic adds sound. -o a.jpg \
+            makes a.jpg and a.mov with the same identifier; in the library both are one entry. The command runs a \
+            session of its own, does not change the camera's settings, and waits until the seconds before the photo \
+            are held. With --session it uses a session that already makes live photos, with the microphone and \
+            orientation of that session. --orientation and --mirrored apply to both files. The movie has at most 1920 \
+            pixels per side. It is shorter, and this is reported, if the camera is picked up or put down meanwhile, or \
+            its frames end. A live photo is one JPEG of one camera. It excludes bracket, burst, --ago and \
+            --high-resolution, and a session with a movie output. A session makes at most four at the same time.
 
-            With --json: a line for each answer of photo.capture, whose photos, and livePhotoMovie, have their 'file'; with --stages also a line {"uniqueID", "event", …} for each stage.
+            With --json: one line per answer of photo.capture, whose photos and livePhotoMovie have a 'file'; with \
+            --stages also one line {"uniqueID", "event", …} per stage.
 
-            Ctrl-C ends it with status 130; photos that were printed are there, of a bracket or a burst that was under way none.
+            Ctrl-C ends the command with status 130. Photos whose names were printed are kept; an unfinished bracket \
+            or burst leaves none.
 
             EXAMPLES:
               camerabus photo cam0
@@ -48,17 +67,17 @@ struct PhotoCommand: BusCommand {
     @OptionGroup var options: GlobalOptions
     @OptionGroup var lock: LockOptions
 
-    @Argument(help: "Cameras, or a rig's name.", completion: rigCompletion)
+    @Argument(help: "The ids of cameras, or the name of a rig.", completion: rigCompletion)
     var devices: [String] = []
 
     @Option(
-        help: ArgumentHelp("A rig, where a camera has its name too.", valueName: "rig"),
+        help: ArgumentHelp("The name of a rig; needed if a camera has the same name.", valueName: "rig"),
         completion: .shellCommand("camerabus rigs list --names 2>/dev/null"))
     var rig: String?
 
     @Option(
         help: ArgumentHelp(
-            "A running session with a photo output, its id or its beginning; of several cameras name one.",
+            "The id, or its beginning, of a running session with a photo output. If it has several cameras, name one.",
             valueName: "session"),
         completion: sessionCompletion)
     var session: String?
@@ -67,13 +86,13 @@ struct PhotoCommand: BusCommand {
         name: .shortAndLong, help: ArgumentHelp("A file, a folder, or '-'.", valueName: "file"), completion: .file())
     var output: String?
 
-    @Flag(help: "Replace files that are there already.")
+    @Flag(help: "Replace existing files.")
     var force = false
 
-    @Flag(help: "Have the photos in the bus's capture library.")
+    @Flag(help: "Store the photos in the capture library of the bus.")
     var library = false
 
-    @Flag(help: "Tell each stage: willBeginCapture, willCapturePhoto, …")
+    @Flag(help: "Report each stage: willBeginCapture, willCapturePhoto, …")
     var stages = false
 
     @OptionGroup(title: "HOW A PHOTO IS TAKEN") var making: PhotoOptions
@@ -81,37 +100,44 @@ struct PhotoCommand: BusCommand {
 
     func validate() throws {
         guard !devices.isEmpty || rig != nil || session != nil else {
-            throw ValidationError("Name a camera, or several; or a --rig or a --session.")
+            throw ValidationError("Name one or more cameras, or use --rig or --session.")
         }
-        if rig != nil, session != nil || !devices.isEmpty { throw ValidationError("A --rig stands for its cameras.") }
-        if session != nil, devices.count > 1 { throw ValidationError("Beside --session stands one of its cameras.") }
+        if rig != nil, session != nil || !devices.isEmpty {
+            throw ValidationError("--rig can't be used with cameras or --session: it names the cameras itself.")
+        }
+        if session != nil, devices.count > 1 { throw ValidationError("With --session name only one of its cameras.") }
         if Set(devices).count < devices.count { throw ValidationError("A camera is named twice.") }
-        if making.live, rig != nil || devices.count > 1 { throw ValidationError("--live is of one camera.") }
+        if making.live, rig != nil || devices.count > 1 { throw ValidationError("--live takes one camera.") }
         if session != nil, making.microphone != nil {
-            throw ValidationError("A --session has its own microphone, or none.")
+            throw ValidationError("--mic can't be used with --session: the session chooses its microphone.")
         }
         if making.live, session != nil, let option = making.placing {
-            throw ValidationError("\(option) can't be had with --live of a --session, whose connection says it.")
+            throw ValidationError(
+                "\(option) can't be used with --live and --session: the connection of the session sets it.")
         }
         if making.ago != nil, series.every == nil, series.count ?? 1 > 1 {
-            throw ValidationError("With --ago, --count wants --every: else all photos are of one moment.")
+            throw ValidationError(
+                "With --ago, --count needs --every. Without it all photos would show the same moment.")
         }
         if let output {
             if output.isEmpty { throw ValidationError("-o takes the name of a file or a folder, or '-'.") }
-            if options.json, output == "-" { throw ValidationError("--json and '-o -' both want standard output.") }
+            if options.json, output == "-" {
+                throw ValidationError("--json and '-o -' can't be used together: both write to standard output.")
+            }
             if making.live, output == "-" {
-                throw ValidationError("A live photo is two files: -o names the picture, or a folder.")
+                throw ValidationError("A live photo is two files. -o takes the name of the picture, or a folder.")
             }
             if making.live, ["mov", "dng"].contains(MediaFileExtensions.ending(of: output)) {
-                throw ValidationError("-o names a live photo's picture, .jpg; its movie lies beside it as .mov.")
+                throw ValidationError(
+                    "-o takes the name of the picture (.jpg) of a live photo. The movie gets the same name with .mov.")
             }
             let places = try PhotoFileNames(output)
             if let flaw = places.flaw(extent(ofDevices: devices.count)) { throw ValidationError(flaw) }
             if let type = places.fileType, let format = making.format, type != format {
-                throw ValidationError("\(output) is no name for --format \(format).")
+                throw ValidationError("The extension of \(output) does not match --format \(format).")
             }
         } else if force, library {
-            throw ValidationError("--force is about files of -o.")
+            throw ValidationError("--force needs -o: it replaces files, not photos in the library.")
         }
     }
 
@@ -132,80 +158,85 @@ struct PhotoCommand: BusCommand {
 struct PhotoOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "jpeg, or dng for the camera's raw picture (default: by the file's ending, else the camera's first).",
+            "jpeg, or dng for the raw picture (default: from the file's extension, else the camera's first format).",
             valueName: "format"),
         completion: .list(["jpeg", "dng"]))
     var format: String?
 
-    @Option(help: ArgumentHelp("Of a JPEG, 1 to 100 (default: as the camera makes it, else 95).", valueName: "number"))
+    @Option(
+        help: ArgumentHelp(
+            "The quality of a JPEG, 1 to 100 (default: the JPEG of the camera unchanged, else 95).", valueName: "number"
+        ))
     var quality: Int?
 
     @Option(
-        help: ArgumentHelp("off, on or auto (default: off).", valueName: "mode"),
+        help: ArgumentHelp("The flash: off, on or auto (default: off).", valueName: "mode"),
         completion: .list(["off", "on", "auto"]))
     var flash: String?
 
-    @Flag(help: "With the flash's own means against red eyes, where it has some.")
+    @Flag(help: "Use the red-eye reduction of the flash, if it has one.")
     var redEyeReduction = false
 
-    @Flag(help: "Have the camera steady the picture.")
+    @Flag(help: "Let the camera stabilize the picture.")
     var stabilization = false
 
-    @Flag(help: "Take it at the camera's largest size, whatever size it streams in.")
+    @Flag(help: "Take the photo in the largest size of the camera, not in the size that it streams.")
     var highResolution = false
 
-    @Flag(help: "Put a small picture into the file, too.")
+    @Flag(help: "Add a thumbnail to the file.")
     var thumbnail = false
 
-    @Option(help: ArgumentHelp("Its longer side, 16 to 640 (default: 160).", valueName: "pixels"))
+    @Option(help: ArgumentHelp("The longer side of the thumbnail, 16 to 640 (default: 160).", valueName: "pixels"))
     var thumbnailSize: Int?
 
     @Option(
         help: ArgumentHelp(
-            "How the camera is held: portrait, portraitUpsideDown, landscapeRight or landscapeLeft.",
+            "The orientation of the camera: portrait, portraitUpsideDown, landscapeRight or landscapeLeft.",
             valueName: "orientation"),
         completion: .list(["portrait", "portraitUpsideDown", "landscapeRight", "landscapeLeft"]))
     var orientation: String?
 
-    @Flag(help: "As in a mirror.")
+    @Flag(help: "Mirror the picture: exchange left and right.")
     var mirrored = false
 
-    @Flag(help: "Turn the pixels themselves, without loss, not by a tag in the file.")
+    @Flag(help: "Rotate the pixels themselves, without loss, instead of a tag in the file.")
     var turned = false
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "A photo for each of these 2 to 16 exposures, in EV from what is right: -2,0,2.", valueName: "numbers"),
+            "One photo for each of these 2 to 16 exposures, in EV relative to the metered one: -2,0,2.",
+            valueName: "numbers"),
         transform: ExposureBiases.read)
     var bracket: ExposureBiases?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "A photo for each of these 2 to 16 exposures, in seconds: 1/125,1/30.", valueName: "seconds"),
+            "One photo for each of these 2 to 16 exposure times, in seconds: 1/125,1/30.", valueName: "seconds"),
         transform: ExposureDurations.read)
     var bracketDurations: ExposureDurations?
 
-    @Option(help: ArgumentHelp("So many photos one after the other, 1 to 100, within 60 s.", valueName: "count"))
+    @Option(help: ArgumentHelp("Take this many photos in a row, 1 to 100, within 60 s.", valueName: "count"))
     var burst: Int?
 
     @Option(
-        help: ArgumentHelp("Milliseconds between those of a burst (default: each frame).", valueName: "milliseconds"))
+        help: ArgumentHelp(
+            "The milliseconds between photos of a burst (default: every frame).", valueName: "milliseconds"))
     var interval: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Of so many milliseconds ago, 1 to 10000, where a session's photo output holds them (preRoll).",
+            "Take a photo of this many milliseconds ago, 1 to 10000, if a session's photo output holds them (preRoll).",
             valueName: "milliseconds"))
     var ago: Int?
 
-    @Flag(help: "With a movie of 1.5 seconds before and after it, beside it as .mov.")
+    @Flag(help: "Also make a movie (.mov) of the 1.5 seconds before and after the photo.")
     var live = false
 
     @Option(
         name: .customLong("mic"),
-        help: ArgumentHelp("A microphone for the sound of that movie.", valueName: "microphone"),
+        help: ArgumentHelp("The microphone for the sound of that movie.", valueName: "microphone"),
         completion: microphoneCompletion)
     var microphone: String?
 
@@ -233,31 +264,33 @@ struct PhotoOptions: ParsableArguments {
             let others = exposing + [("--flash", flash ?? "off" != "off"), ("--stabilization", stabilization)]
             if let (option, _) = others.first(where: \.1) {
                 throw ValidationError(
-                    "\(option) can't be had with --ago, which is one JPEG of each camera with nothing set for it.")
+                    "\(option) can't be used with --ago, which takes one JPEG per camera with the settings of that moment."
+                )
             }
         }
         if live {
             if let (option, _) = (exposing + [("--ago", ago != nil)]).first(where: \.1) {
                 throw ValidationError(
-                    "\(option) can't be had with --live, which is one JPEG of now, at the size that the camera streams."
+                    "\(option) can't be used with --live, which takes one JPEG now, in the size that the camera streams."
                 )
             }
         } else if microphone != nil {
-            throw ValidationError("--mic is for the movie of a --live photo.")
+            throw ValidationError("--mic needs --live.")
         }
         if redEyeReduction, flash ?? "off" == "off" {
-            throw ValidationError("--red-eye-reduction is of --flash on or auto.")
+            throw ValidationError("--red-eye-reduction needs --flash on or auto.")
         }
-        if interval != nil, burst ?? 1 == 1 { throw ValidationError("--interval is of a --burst.") }
+        if interval != nil, burst ?? 1 == 1 { throw ValidationError("--interval needs --burst.") }
         guard (burst ?? 1) - 1 <= 60_000 / (interval ?? 1) else {
-            throw ValidationError("A burst lasts at most 60 s; --count with --every takes longer.")
+            throw ValidationError("A burst lasts at most 60 s. Use --count with --every for a longer series.")
         }
         guard [bracket != nil, bracketDurations != nil, burst != nil].filter(\.self).count < 2 else {
-            throw ValidationError("--bracket, --bracket-durations and --burst each say how many photos there are.")
+            throw ValidationError(
+                "Only one of --bracket, --bracket-durations and --burst is possible: each sets the number of photos.")
         }
     }
 
-    /// What is not one JPEG of the stream.
+    /// Options whose result is not one JPEG of the stream.
     private var exposing: [(String, Bool)] {
         [
             ("--bracket", bracket != nil), ("--bracket-durations", bracketDurations != nil),
@@ -265,7 +298,7 @@ struct PhotoOptions: ParsableArguments {
         ]
     }
 
-    /// The option that says how the picture lies; nil: none does.
+    /// The option that sets the orientation; nil: none does.
     var placing: String? { orientation != nil ? "--orientation" : mirrored ? "--mirrored" : nil }
 
     /// How many photos of a camera one job makes.
@@ -274,7 +307,7 @@ struct PhotoOptions: ParsableArguments {
     /// How long it takes to take them.
     var duration: Duration { .milliseconds(max(0, (burst ?? 1) - 1) * (interval ?? 100)) }
 
-    /// Something of the camera is set for it, so that its lock matters.
+    /// Whether a setting of the camera is changed, so that its lock matters.
     var changesDevice: Bool {
         flash ?? "off" != "off" || highResolution || bracket != nil || bracketDurations != nil
     }
@@ -293,7 +326,7 @@ struct PhotoOptions: ParsableArguments {
         } else if thumbnail {
             settings["thumbnail"] = true
         }
-        // Of a live photo the session has them, for the movie as well.
+        // For a live photo the session sets them, also for the movie.
         if !live {
             settings["orientation"] = orientation.map(JSONValue.string)
             if mirrored { settings["mirrored"] = true }
@@ -313,29 +346,32 @@ struct PhotoOptions: ParsableArguments {
 struct PhotoSeries: ParsableArguments {
     @Option(
         name: [.customShort("n"), .long], parsing: .unconditional,
-        help: ArgumentHelp("End after so many (default: 1; with --every never).", valueName: "count"))
+        help: ArgumentHelp("End after this many photos (default: 1; with --every never).", valueName: "count"))
     var count: Int?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("Seconds from one to the next.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional, help: ArgumentHelp("The seconds from one photo to the next.", valueName: "seconds"))
     var every: Seconds?
 
     func validate() throws {
-        if let count, !(1...10_000_000).contains(count) { throw ValidationError("--count takes a number above 0.") }
-        if let every, every.value <= 0 { throw ValidationError("--every takes a number above 0.") }
+        if let count, !(1...10_000_000).contains(count) {
+            throw ValidationError("--count takes a number greater than 0.")
+        }
+        if let every, every.value <= 0 { throw ValidationError("--every takes a number greater than 0.") }
     }
 
     /// nil: for ever.
     var total: Int? { count ?? (every == nil ? 1 : nil) }
 }
 
-/// `-2,0,2`: EV from what is right.
+/// `-2,0,2`: EV relative to the metered exposure.
 struct ExposureBiases: ExpressibleByArgument, Hashable {
     var values: [Double]
 
     /// - Throws: what is wrong with it.
     static func read(_ text: String) throws -> ExposureBiases {
         guard let biases = Self(argument: text) else {
-            throw ValidationError("it takes 2 to 16 numbers of EV from -20 to 20, as in -2,0,2")
+            throw ValidationError("a bracket is 2 to 16 EV values from -20 to 20, such as -2,0,2")
         }
         return biases
     }
@@ -357,7 +393,7 @@ struct ExposureDurations: ExpressibleByArgument, Hashable {
     /// - Throws: what is wrong with it.
     static func read(_ text: String) throws -> ExposureDurations {
         guard let durations = Self(argument: text) else {
-            throw ValidationError("it takes 2 to 16 times in seconds up to 3600, as in 1/125,1/30 or 0.01,0.1")
+            throw ValidationError("a bracket is 2 to 16 times in seconds, up to 3600, such as 1/125,1/30 or 0.01,0.1")
         }
         return durations
     }

@@ -1,10 +1,10 @@
 import ArgumentParser
 import Glibc
 
-/// Where photos go, by what `-o` says: a file, a pattern with `%s` for the camera's id and `%d` for the photo's number, a folder, or
-/// standard output.
+/// The file names of photos, from the value of `-o`: a file, a pattern with `%s` for the camera's id and `%d` for the
+/// photo's number, a folder, or standard output.
 struct PhotoFileNames {
-    /// What one photo is, as far as its name tells.
+    /// The properties of a photo that its name may contain.
     struct Photo {
         /// Its camera's id.
         var device: String
@@ -61,7 +61,7 @@ struct PhotoFileNames {
             // What is there and takes bytes may be called as it likes.
             if !isSpecial(output), let ending = MediaFileExtensions.foreign(output, beside: MediaFileExtensions.photos)
             {
-                throw ValidationError("Photos are JPEG or DNG: name it .jpg or .dng, not .\(ending).")
+                throw ValidationError("Photos are JPEG or DNG. Use the extension .jpg or .dng, not .\(ending).")
             }
         }
     }
@@ -89,13 +89,13 @@ struct PhotoFileNames {
         case .folder, .name: return nil
         case .standardOutput:
             return extent.hasSeveralDevices || extent.count != 1
-                ? "'-o -' takes one photo; name a file for several." : nil
+                ? "'-o -' takes one photo. Give a file name for several photos." : nil
         case .pattern(let pattern):
             if extent.hasSeveralDevices, !pattern.namesDevice {
-                return "Several cameras need %s in -o's name, which becomes the camera's id."
+                return "For several cameras the name of -o needs %s, which stands for the camera's id."
             }
             return extent.count != 1 && !pattern.isSeries
-                ? "Several photos need %d in -o's name, which becomes their number." : nil
+                ? "For several photos the name of -o needs %d, which stands for their number." : nil
         }
     }
 
@@ -117,7 +117,8 @@ struct PhotoFileNames {
         }
     }
 
-    /// The movie's file of a live photo, beside its picture: the same name with another ending, as programs look for it.
+    /// The movie's file of a live photo, beside its picture: the same name with another ending, as programs look for
+    /// it.
     static func movie(beside photo: String) -> String {
         let ending = MediaFileExtensions.ending(of: photo).map { $0.utf8.count + 1 } ?? 0
         return "\(photo.dropLast(ending)).mov"
@@ -140,8 +141,8 @@ struct PhotoFileNames {
         }
     }
 
-    /// Refuses a name that can't be one, and a folder that isn't there, or is not for this user, before a photo is taken that could not be
-    /// kept.
+    /// Refuses a name that is not possible, and a folder that does not exist or that the user can't write, before the
+    /// photo is taken.
     ///
     /// - Parameter path: of a file in it.
     static func check(_ path: String) throws {

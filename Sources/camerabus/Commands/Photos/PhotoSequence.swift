@@ -12,7 +12,7 @@ struct PhotoSequence {
     private let places: PhotoFileNames
     /// Cameras that are known before the first photo is taken; empty: those of a session.
     private let devices: [String]
-    /// A rig of which the photos are, in the place of its cameras.
+    /// The rig, if one was named instead of its cameras.
     private let rig: String?
     /// The one that was named.
     private let session: String?
@@ -35,7 +35,7 @@ struct PhotoSequence {
         let known = rigs.first { $0["name"]?.string == name }
         if let rig = command.rig, known == nil {
             let names = rigs.compactMap { $0["name"]?.string }.joined(separator: ", ")
-            let there = names.isEmpty ? "there are none" : "there are \(names)"
+            let there = names.isEmpty ? "there are none" : "known rigs: \(names)"
             throw Failure(status: ExitStatus.refused, description: "rigNotFound: There is no rig '\(rig)'; \(there).")
         }
         rig = known == nil ? nil : name
@@ -43,12 +43,12 @@ struct PhotoSequence {
         if command.making.live {
             if let rig {
                 throw Failure(
-                    status: ExitStatus.usage, description: "Error: --live is of one camera, and \(rig) is a rig.")
+                    status: ExitStatus.usage, description: "Error: --live takes one camera, and \(rig) is a rig.")
             }
             guard client.greeting.features.contains(Feature.livePhotos.rawValue) else {
                 throw Failure(
                     status: ExitStatus.refused,
-                    description: "This bus makes no live photos; 'camerabus status' tells its version.")
+                    description: "This bus does not support live photos; 'camerabus status' shows its version.")
             }
         }
         let extent = command.extent(ofDevices: devices.count)
@@ -85,7 +85,8 @@ struct PhotoSequence {
                     failures += 1
                     // Names of theirs are taken.
                     if (error as? NotKept)?.hasNames == true { number += command.making.shots }
-                    let next = (command.series.total ?? .max) > turns + 1 ? " The next one is tried in its time." : ""
+                    let next =
+                        (command.series.total ?? .max) > turns + 1 ? " The series continues with the next photo." : ""
                     Output.note(next.isEmpty ? text(error) : Self.sentence(text(error)) + next)
                 }
                 turns += 1
@@ -107,11 +108,11 @@ struct PhotoSequence {
         }
         if let behind = PhotoText.behind(late, of: turns) { Output.note(behind) }
         guard failures > 0 else { return }
-        Output.note("\(failures) of \(turns) could not be taken, or not be kept.")
+        Output.note("\(failures) of \(turns) could not be taken or not be stored.")
         throw ExitCode(ExitStatus.refused)
     }
 
-    /// Photos that were taken and are not where they were to be.
+    /// Photos that were taken but could not be stored.
     private struct NotKept: Error {
         /// Files of that name are there, theirs or another's.
         var hasNames: Bool
@@ -203,7 +204,8 @@ struct PhotoSequence {
         // Told last, as the photos are there.
         if let error = capture.photos.lazy.compactMap(\.error).first {
             let why = ErrorText(command: "photo").text(.refused(error))
-            throw NotKept(hasNames: true, description: Table.printable("\(why) It is not in the bus's library."))
+            throw NotKept(
+                hasNames: true, description: Table.printable("\(why) The photo is not in the library of the bus."))
         }
     }
 
@@ -227,7 +229,7 @@ struct PhotoSequence {
         return all == 1 ? why : "\(why)\n\(count) of \(all) photos could not be written."
     }
 
-    // Whoever waits is to know for what.
+    // Notes after 3 s whose photos are taken first.
     private static func noteEarlierRequests(_ devices: [String], _ client: Client, _ timeout: Duration) async {
         guard (try? await Task.sleep(for: .seconds(3))) != nil else { return }
         for device in devices {
@@ -241,15 +243,16 @@ struct PhotoSequence {
     // Several photos are one job.
     private func noteNothing() {
         guard command.making.shots > 1 || devices.count > 1 else { return }
-        let library = command.library ? " 'camerabus library --kind photo' shows what is in the bus's library." : ""
-        Output.note((keepsFiles ? "None of these photos was kept." : "Not all of these photos were taken.") + library)
+        let library =
+            command.library ? " 'camerabus library --kind photo' lists the photos in the library of the bus." : ""
+        Output.note((keepsFiles ? "None of these photos was stored." : "Not all of these photos were taken.") + library)
     }
 
-    // Where one camera fails, the others' photos are in the library all the same.
+    // If one camera fails, the photos of the others stay in the library.
     private static func noteKept(_ error: ClientError) {
         guard case .refused(let refusal) = error else { return }
         for path in (refusal.data["photos"]?.array ?? []).compactMap({ $0["path"]?.string }) {
-            Output.note(Table.printable("In the bus's library all the same: \(path)"))
+            Output.note(Table.printable("Still stored in the library of the bus: \(path)"))
         }
     }
 
@@ -269,7 +272,7 @@ struct PhotoSequence {
         let path = places.path(
             of: PhotoFileNames.Photo(
                 device: photo.device, number: number, realtime: photo.realtime, fileType: photo.fileType), extent)
-        let also = photo.path.map { " The photo is in the bus's library: \($0)" } ?? ""
+        let also = photo.path.map { " The photo is in the library of the bus: \($0)" } ?? ""
         try store(data, to: path, also)
         guard let movie else { return Files(photo: path, movie: nil) }
         let beside = PhotoFileNames.movie(beside: path)
@@ -330,7 +333,7 @@ struct PhotoSequence {
 
     // MARK: Names
 
-    // A photo that can't be kept is better not taken.
+    // Refuses before the photo is taken if it could not be stored.
     private func checkNames(_ extent: PhotoFileNames.Extent) throws {
         if places.isStandardOutput { return }
         // A name without an ending is that of a JPEG unless something says otherwise, as most photos are.
@@ -350,7 +353,8 @@ struct PhotoSequence {
             if command.making.live, AtomicFile.isSpecial(name) {
                 throw Failure(
                     status: ExitStatus.refused,
-                    description: Table.printable("\(name) is no place for the two files of a live photo."))
+                    description: Table.printable(
+                        "\(name) can't hold the two files of a live photo. Give a file name or a folder."))
             }
             for name in names(device, last) { try PhotoFileNames.check(name) }
         }
@@ -363,5 +367,5 @@ struct PhotoSequence {
         }
     }
 
-    private static func isThere(_ path: String) -> String { "\(path) is there already; --force replaces it." }
+    private static func isThere(_ path: String) -> String { "\(path) exists already; --force replaces it." }
 }

@@ -1,7 +1,7 @@
 import BusClient
 import JSON
 
-/// What is said of photos, in people's words.
+/// Texts about photos.
 enum PhotoText {
     /// `1280x720, 184 kB, 2026-11-22 14:32:05.123, 1/125 s, ISO 200, flash, not settled`.
     static func summary(_ photo: ClientPhoto) -> String {
@@ -19,33 +19,34 @@ enum PhotoText {
 
     /// `with a movie of 2.9 s, 1.2 MB, 1280x720, 3 dropped; the photo is at 1.5 s`
     static func summary(_ movie: ClientLivePhotoMovie) -> String {
-        // Buses before this one don't tell it.
+        // Older buses do not report it.
         let dropped = movie.json["dropped"]?.integer.flatMap { $0 > 0 ? ", \($0) dropped" : nil } ?? ""
         return "with a movie of \(seconds(movie.duration)), \(ByteSize.text(movie.bytes)), "
             + "\(movie.width)x\(movie.height)\(dropped); the photo is at \(seconds(movie.photoDisplayTime))"
     }
 
-    /// Why it is shorter than a live photo's movie is, as far as that can be told; nil: it isn't, or by less than a few frames.
+    /// Why the movie is shorter than usual, as far as known; nil: it is not, or only by a few frames.
     static func shortness(_ movie: ClientLivePhotoMovie) -> String? {
         let enough = Client.livePhotoReach - .milliseconds(200)
         let (before, after) = (movie.photoDisplayTime, movie.duration - movie.photoDisplayTime)
         let flaws = [
             before < enough
-                ? "only \(seconds(before)) before the photo were held, or the camera was moved until then" : nil,
+                ? "only \(seconds(before)) before the photo were held, or the camera was moved before it" : nil,
             after < enough
-                ? "it ended \(seconds(after)) after the photo, as the camera was moved or its pictures ended" : nil,
+                ? "it ended \(seconds(after)) after the photo, because the camera was moved or its frames ended" : nil,
         ].compactMap(\.self)
         return flaws.isEmpty ? nil : "The movie is short: \(flaws.joined(separator: "; "))."
     }
 
-    /// `4 of 5 photos came later than asked: so fast they can't be had.`, of a time-lapse; nil: none did.
+    /// `4 of 5 photos were late: the camera or this machine is too slow for this rate.`, of a time-lapse; nil: none
+    /// did.
     static func behind(_ late: Int, of count: Int) -> String? {
-        late == 0 ? nil : "\(late) of \(count) photos came later than asked: so fast they can't be had."
+        late == 0 ? nil : "\(late) of \(count) photos were late: the camera or this machine is too slow for this rate."
     }
 
-    /// Less of the past is held than a live photo shows.
+    /// The session holds less of the past than a live photo shows.
     static func short(_ held: Duration) -> String {
-        "Only \(seconds(held)) of the time before are held: the movie begins later."
+        "Only \(seconds(held)) before the photo are held. The movie begins later."
     }
 
     private static func seconds(_ time: Duration) -> String { "\(ValueText.rate(time / .seconds(1))) s" }
@@ -71,28 +72,28 @@ enum PhotoText {
             + "\(text(adjusted["asked"]))\(why)"
     }
 
-    /// `67 of 100 photos came later than asked, by at most 1.1 s.`; nil: none did.
+    /// `67 of 100 photos were late, by at most 1.1 s: …`; nil: none was.
     static func late(_ photos: [ClientPhoto]) -> String? { late(photos.compactMap(\.late), of: photos.count) }
 
     static func late(_ delays: [Duration], of count: Int) -> String? {
         guard let most = delays.max() else { return nil }
-        return "\(delays.count) of \(count) photos came later than asked, by at most "
-            + "\(ValueText.rate(most / .seconds(1))) s: so fast they can't be had, or made into files."
+        return "\(delays.count) of \(count) photos were late, by at most \(ValueText.rate(most / .seconds(1))) s: "
+            + "the camera or this machine is too slow for this rate."
     }
 
-    /// For whom else a camera is taking photos, if it is.
+    /// The other client for which the camera is taking photos, if there is one.
     ///
     /// - Parameters:
     ///   - state: `photo` of the camera's state.
     ///   - pid: one's own, as the bus knows it.
     static func before(_ device: String, _ state: JSONValue?, own pid: Int64) -> String? {
         guard let owner = state?["owner"], let other = owner["pid"]?.integer, other != pid else { return nil }
-        return "\(device) takes photos for \(ValueText.holder(owner)); these wait for their turn."
+        return "\(device) is taking photos for \(ValueText.holder(owner)). Yours wait in the queue."
     }
 
     /// How far apart the photos of several cameras are.
     static func spread(_ spread: Duration) -> String {
-        "The cameras' pictures are \(ValueText.rate(spread / .milliseconds(1))) ms apart."
+        "The photos were taken within \(ValueText.rate(spread / .milliseconds(1))) ms."
     }
 
     /// A stage, on standard error, or as a line of JSON.

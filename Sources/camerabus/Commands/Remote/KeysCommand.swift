@@ -7,15 +7,18 @@ import ZeroMQ
 
 struct KeysCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keys", abstract: "Says which other machines may use the cameras here, by their keys.",
+        commandName: "keys", abstract: "Manages which other machines may use the cameras here, by their keys.",
         discussion: """
-            Clients on other machines come in through camerabus-gateway, encrypted. Each has a pair of keys: the secret one stays where it was \
-            made, the public one is added here, with a role. view sees and hears; control also locks, changes and records; admin may all. The gateway \
-            follows the file at once: who is revoked loses what it has within a second.
+            Clients on other machines connect through camerabus-gateway, encrypted. Each client has a pair of keys. \
+            The secret key stays where it was made. The public key is added here, with a role: view allows to see and \
+            hear; control also to lock, change and record; admin allows everything. The gateway watches the file: a \
+            revoked client loses its access within a second.
 
-            On the other machine 'keys new' makes a pair, here 'keys add' lets it in, and 'keys server' prints the key by which the other side \
-            knows this machine again. With CAMERABUS_RUNTIME_DIR=tcp://HOST:7350, CAMERABUS_SERVER_KEY and CAMERABUS_KEY, the file with its own keys, \
-            'camerabus' on that machine works as here, but for what needs the same machine.
+            Run 'keys new' on the other machine to make a pair. Run 'keys add' here to allow it. 'keys server' prints \
+            the public key of this machine, which the client needs to verify it. Set \
+            CAMERABUS_RUNTIME_DIR=tcp://HOST:7350, CAMERABUS_SERVER_KEY and CAMERABUS_KEY (the file with the client's \
+            own keys) on the other machine. Then 'camerabus' works there as it does here, except for commands that \
+            need the same machine.
 
             EXAMPLES:
               camerabus keys new laptop >laptop.pub                # on the laptop: laptop.key stays there
@@ -31,17 +34,17 @@ struct KeysCommand: AsyncParsableCommand {
             Server.self,
         ], defaultSubcommand: List.self)
 
-    static let nameHelp: ArgumentHelp = "The key's name, which others see as holder of locks."
+    static let nameHelp: ArgumentHelp = "The name of the key; others see it as the holder of locks."
 }
 
-/// The file of keys that a gateway lets in.
+/// The keys file of a gateway, as an argument.
 struct KeysFileArgument: RemoteUserFile {
     @Flag(help: "Print JSON instead of a table.")
     var json = false
 
     @Option(
         help: ArgumentHelp(
-            "The gateway's file of keys (default: $CAMERABUS_KEYS, else /etc/camerabus/keys).", valueName: "file"),
+            "The keys file of the gateway (default: $CAMERABUS_KEYS, else /etc/camerabus/keys).", valueName: "file"),
         completion: .file())
     var file: String?
 
@@ -59,10 +62,10 @@ struct KeysFileArgument: RemoteUserFile {
         } catch {
             let why = String(cString: strerror(error.code))
             throw failure(
-                "is no public key, which is 40 characters of Z85, and as a file with one it can't be read: \(why).")
+                "is not a public key (40 characters of Z85), and can't be read as a file with one: \(why).")
         }
         guard let key = KeyFile.publicKey(in: String(decoding: bytes, as: UTF8.self)) else {
-            throw failure("has no public key in it: 'camerabus keys new' prints one, on the other machine.")
+            throw failure("contains no public key. Run 'camerabus keys new' on the other machine to print one.")
         }
         return key
     }
@@ -71,7 +74,7 @@ struct KeysFileArgument: RemoteUserFile {
 extension KeysCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "Lists the keys that are let in.",
+            commandName: "list", abstract: "Lists the allowed keys.",
             discussion: "With --json: {\"keys\": [{\"name\", \"role\", \"key\"}]}.")
 
         @OptionGroup var keys: KeysFileArgument
@@ -84,7 +87,9 @@ extension KeysCommand {
                 }
                 return try Output.json(["keys": .array(all)])
             }
-            guard !entries.isEmpty else { return Output.note("Nobody is let in: 'camerabus keys add' changes that.") }
+            guard !entries.isEmpty else {
+                return Output.note("No keys are allowed yet. Add one with 'camerabus keys add'.")
+            }
             var table = Table("NAME", "ROLE", "KEY")
             for entry in entries { table.add(entry.name, entry.role.rawValue, entry.key) }
             try table.print()
@@ -93,9 +98,11 @@ extension KeysCommand {
 
     struct New: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "new", abstract: "Makes a pair of keys for this machine, and says what to type on the other.",
+            commandName: "new",
+            abstract: "Makes a pair of keys for this machine, and prints the command for the other machine.",
             discussion: """
-                The file has both keys, and is for nobody else to read. Nothing is overwritten. With --json: {"name", "public", "file"}.
+                The file contains both keys; only you can read it. An existing file is not replaced. With --json: \
+                {"name", "public", "file"}.
                 """)
 
         @Argument(help: nameHelp)
@@ -103,15 +110,18 @@ extension KeysCommand {
 
         @Option(
             name: [.short, .customLong("output")],
-            help: ArgumentHelp("Where to (default: NAME.key in this folder).", valueName: "file"), completion: .file())
+            help: ArgumentHelp("The file to write (default: NAME.key in this folder).", valueName: "file"),
+            completion: .file())
         var output: String?
 
-        @Flag(help: "Print JSON instead of sentences.")
+        @Flag(help: "Print JSON instead of text.")
         var json = false
 
         func validate() throws {
             try KeysFileArgument.validate(name: name)
-            if output == nil, name.contains("/") { throw ValidationError("-o says where to: the name has a slash") }
+            if output == nil, name.contains("/") {
+                throw ValidationError("The name contains a slash. Use -o to name the file.")
+            }
         }
 
         func run() async throws {
@@ -128,13 +138,15 @@ extension KeysCommand {
                     return try Output.json(["name": .string(name), "public": .string(open), "file": .string(path)])
                 }
                 try Output.line(open)
-                Output.note("Both keys are in \(path), which stays here. On the machine with the cameras:")
+                Output.note("Both keys are in \(path). Keep this file here. Run on the machine with the cameras:")
                 Output.note("    sudo camerabus keys add \([name].shellCommand) '\(open)' --role control")
-                Output.note("'--role view' lets it see and hear only, '--role admin' decide for others, too.")
+                Output.note(
+                    "'--role view' allows only to see and hear; '--role admin' also allows to decide for others.")
             } catch let error as SystemError where error.isThereAlready {
                 throw Failure(
                     status: ExitStatus.refused,
-                    description: "\(Table.printable(path)) is there already, and stays as it is; -o names another file."
+                    description:
+                        "\(Table.printable(path)) exists already and was not changed. Use -o to name another file."
                 )
             } catch let error as SystemError {
                 throw Failure(status: ExitStatus.refused, description: "\(error)")
@@ -146,11 +158,11 @@ extension KeysCommand {
 
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "add", abstract: "Lets a key in.",
+            commandName: "add", abstract: "Allows a key.",
             discussion: """
-                The key is the public one, as 'keys new' and 'keys server' print it, or a file with it: with what these have printed, or with a \
-                line 'public KEY', as a gateway's server.pub. Keys have characters that shells take for their own: \
-                put them in single quotes. With --json: {"name", "role", "key"}.
+                KEY is the public key that 'keys new' or 'keys server' printed, or a file with that output or with a \
+                line 'public KEY', such as a gateway's server.pub. Keys contain characters that shells interpret: put \
+                them in single quotes. With --json: {"name", "role", "key"}.
                 """)
 
         @OptionGroup var keys: KeysFileArgument
@@ -158,10 +170,11 @@ extension KeysCommand {
         @Argument(help: nameHelp)
         var name: String
 
-        @Argument(help: ArgumentHelp("The public key, or a file with it.", valueName: "key"), completion: .file())
+        @Argument(
+            help: ArgumentHelp("The public key, or a file that contains it.", valueName: "key"), completion: .file())
         var key: String
 
-        @Option(help: ArgumentHelp("view, control or admin.", valueName: "role"))
+        @Option(help: ArgumentHelp("The role: view, control or admin.", valueName: "role"))
         var role = RemoteRoleArgument(.view)
 
         func run() async throws {
@@ -188,7 +201,7 @@ extension KeysCommand {
 
         @Option(
             help: ArgumentHelp(
-                "The file with it (default: /var/lib/camerabus-gateway/server.pub).", valueName: "file"),
+                "The file that contains it (default: /var/lib/camerabus-gateway/server.pub).", valueName: "file"),
             completion: .file())
         var file = "/var/lib/camerabus-gateway/server.pub"
 
@@ -199,13 +212,14 @@ extension KeysCommand {
             } catch {
                 let hint =
                     error.isAbsent
-                    ? " The gateway makes it at its first start with [tcp], beside its own keys (tcp.server_key): --file names it."
+                    ? " The gateway makes this file at its first start with [tcp], next to its own keys (tcp.server_key). "
+                        + "If it is elsewhere, name it with --file."
                     : ""
                 throw Failure(status: ExitStatus.refused, description: "\(error).\(hint)")
             }
             guard let key = KeyFile.publicKey(in: String(decoding: bytes, as: UTF8.self)) else {
                 throw Failure(
-                    status: ExitStatus.refused, description: Table.printable("'\(file)' has no public key in it."))
+                    status: ExitStatus.refused, description: Table.printable("'\(file)' contains no public key."))
             }
             try Output.line(key)
         }

@@ -22,16 +22,16 @@ struct RemoteUserRoleCommand<List: RemoteUserFile>: AsyncParsableCommand {
         CommandConfiguration(
             commandName: "role",
             abstract:
-                "Gives a \(List.credential.rawValue) another role: its connections end, and it comes back with the new one."
+                "Changes the role of a \(List.credential.rawValue). Its connections end; they return with the new role."
         )
     }
 
     @OptionGroup var list: List
 
-    @Argument(help: "Its name.")
+    @Argument(help: "The name.")
     var name: String
 
-    @Argument(help: "view, control or admin.")
+    @Argument(help: "The role: view, control or admin.")
     var role: RemoteRoleArgument
 
     func run() async throws {
@@ -46,12 +46,12 @@ struct RemoteUserRevokeCommand<List: RemoteUserFile>: AsyncParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "revoke",
-            abstract: "Lets a \(List.credential.rawValue) in no more: what it has ends within a second.")
+            abstract: "Revokes a \(List.credential.rawValue). Its connections end within a second.")
     }
 
     @OptionGroup var list: List
 
-    @Argument(help: "Its name.")
+    @Argument(help: "The name.")
     var name: String
 
     func run() async throws {

@@ -3,10 +3,10 @@ import BusProtocol
 import Glibc
 import LinuxIO
 
-/// A file of whom a gateway lets in, as an argument of the commands that list and change it.
+/// A file with the remote users of a gateway, as an argument of the commands that list and change it.
 protocol RemoteUserFile: ParsableArguments {
     static var credential: RemoteCredential { get }
-    /// The environment's name for it, and where it is unless that or `file` says it.
+    /// The environment variable for it, and its default path.
     static var place: (variable: String, path: String) { get }
 
     var file: String? { get }
@@ -23,20 +23,20 @@ extension RemoteUserFile {
         return named.isEmpty ? Self.place.path : named
     }
 
-    /// What it says, with a note of what keeps a gateway from taking it; of one that isn't there yet, nothing.
+    /// Reads the file, and notes why a gateway would refuse it. A missing file is empty.
     func read() throws -> RemoteUserList {
         if let problem = problem() ?? doubt() { Output.note(problem) }
         return try readList()
     }
 
-    // As the gateway reads it: of keys all of it has to be right, and of tokens a line that is wrong is told, and lets nobody in.
+    // Like the gateway: a wrong line makes a keys file invalid; in a tokens file it is noted and ignored.
     private func readList() throws -> RemoteUserList {
         do {
             let text = String(decoding: try File.readAtOnce(path, limit: 1 << 20), as: UTF8.self)
             guard Self.credential == .token else { return try RemoteUserList(parsing: text, by: Self.credential) }
             let list = RemoteUserList(reading: text, by: Self.credential)
             for problem in list.problems.prefix(Self.maximumProblems) {
-                Output.note(Table.printable("\(path): this lets nobody in: \(problem)"))
+                Output.note(Table.printable("\(path): this line is ignored: \(problem)"))
             }
             return list
         } catch let error as SystemError {
@@ -46,17 +46,17 @@ extension RemoteUserFile {
             throw Failure(
                 status: ExitStatus.refused,
                 description: Table.printable(
-                    "\(path): \(error). The gateway lets nobody in until that line is mended or gone."))
+                    "\(path): \(error). The gateway accepts no keys until this line is corrected or removed."))
         }
     }
 
-    /// Changes it, one process at a time: else who adds somebody could bring back another who has just been revoked.
+    /// Changes the file, one process at a time. Without this an addition could bring back a user that was just revoked.
     ///
     /// - Returns: whether it is a new file.
     @discardableResult
     func change(_ body: (inout RemoteUserList) throws -> Void) throws -> Bool {
         do {
-            // One of its own, that only those can hold who may change the file, which itself is replaced.
+            // A separate lock file, as the file itself is replaced. Only users that may change the file can hold it.
             return try withExtendedLifetime(try lock()) {
                 // Before a secret is written into it.
                 if let problem = problem() { throw Failure(status: ExitStatus.refused, description: problem) }
@@ -80,9 +80,9 @@ extension RemoteUserFile {
             let why: String? =
                 switch error.code {
                 case ENOENT:
-                    "There is no folder \(folder): make it, or name another file (--file, $\(Self.place.variable))."
+                    "There is no folder \(folder). Create it, or name another file (--file, $\(Self.place.variable))."
                 case EACCES, EROFS:
-                    "You may not write into \(folder): with sudo, or name a file of your own (--file, $\(Self.place.variable))."
+                    "You may not write to \(folder). Use sudo, or name your own file (--file, $\(Self.place.variable))."
                 default: nil
                 }
             guard let why else { throw error }
@@ -97,37 +97,38 @@ extension RemoteUserFile {
         try File.rewrite(path, with: bytes, mode: group == nil ? 0o600 : 0o640, group: group)
     }
 
-    /// Why a gateway doesn't take the file; nil: it does, or there is none yet.
+    /// Why a gateway refuses the file; nil: it does not, or there is none yet.
     private func problem() -> String? {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
         let isToken = Self.credential == .token
         guard status.st_mode & S_IFMT == S_IFREG else {
-            return Table.printable("\(path) is no plain file, or a link: name the file itself.")
+            return Table.printable("\(path) is a link, or not a regular file. Name the file itself.")
         }
         guard status.st_mode & (isToken ? 0o027 : 0o022) != 0 else { return nil }
-        let what = isToken ? "read or written by others: chmod 640" : "written by others: chmod go-w"
-        return Table.printable("A gateway takes no such file, and lets nobody in: \(path) can be \(what).")
+        let what =
+            isToken ? "read or written by other users. Run: chmod 640" : "written by other users. Run: chmod go-w"
+        return Table.printable("The gateway ignores this file, and accepts nobody: \(path) can be \(what) \(path)")
     }
 
-    /// Why the service's gateway can't read its file; nil: it can, or the file is another's. It is no more than a doubt, as the bus can be told of
-    /// a gateway that runs as somebody else (`permission.gateway`).
+    /// Why the service's gateway can't read its file; nil: it can, or the file belongs to another gateway. Only a
+    /// doubt, as the bus may be configured for a gateway of another user (`permission.gateway`).
     private func doubt() -> String? {
         var status = stat()
         guard path == Self.place.path, lstat(path, &status) == 0 else { return nil }
         let service = "camerabus-gateway"
-        func told(_ why: String) -> String {
-            "The service's gateway takes no such file, and lets nobody in: \(path) \(why)."
+        func refusal(_ why: String) -> String {
+            "The gateway of the service ignores this file, and accepts nobody: \(path) \(why)"
         }
         guard [0, UserDatabase.userID(named: service)].contains(status.st_uid) else {
-            return told("belongs to somebody else: chown root")
+            return refusal("belongs to another user. Run: chown root \(path)")
         }
         guard status.st_uid == 0, let group = Self.group else { return nil }
         let isReadable = status.st_mode & 0o004 != 0 || (status.st_gid == group && status.st_mode & 0o040 != 0)
-        return isReadable ? nil : told("can't be read by it: chgrp \(service), chmod 640")
+        return isReadable ? nil : refusal("is not readable for it. Run: chgrp \(service) \(path); chmod 640 \(path)")
     }
 
-    /// - Throws: for a name that can't be one, which is usage.
+    /// - Throws: for an invalid name; this is a usage error.
     static func validate(name: String) throws {
         do throws(RemoteUserList.Problem) { try RemoteUserList.check(name: name) } catch {
             throw ValidationError(error.description)
@@ -138,12 +139,13 @@ extension RemoteUserFile {
         guard !list.isWrong(name) else {
             return Failure(
                 status: ExitStatus.refused,
-                description: Table.printable("The line of '\(name)' is wrong: mend it, or 'revoke' takes it away."))
+                description: Table.printable(
+                    "The line of '\(name)' is invalid. Correct it, or remove it with 'revoke'."))
         }
         let names = list.entries.map(\.name).joined(separator: ", ")
-        let there = names.isEmpty ? "There are none." : "There are: \(names)."
+        let there = names.isEmpty ? "There are none." : "Known: \(names)."
         return Failure(
             status: ExitStatus.refused,
-            description: Table.printable("No \(credential.rawValue) is called '\(name)'. \(there)"))
+            description: Table.printable("There is no \(credential.rawValue) '\(name)'. \(there)"))
     }
 }

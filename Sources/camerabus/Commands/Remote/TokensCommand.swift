@@ -5,12 +5,14 @@ import LinuxIO
 
 struct TokensCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "tokens", abstract: "Says who may use the page here from other machines, by their tokens.",
+        commandName: "tokens", abstract: "Manages who may use the page of this machine from other machines, by tokens.",
         discussion: """
-            camerabus-gateway's page, its pictures and its numbers are for this machine alone, until web.tokens in gateway.toml names a file of tokens. Each \
-            has a role: view sees and hears; control also locks, changes and records; admin may all. Browsers ask for the token once; tools send it as \
-            'Authorization: Bearer TOKEN'. The gateway follows the file at once: who is revoked loses what he has within a second. A line of it that is \
-            wrong lets nobody in, and hinders nobody else. Of a gateway of your own the file is named by --file, without sudo.
+            By default only this machine can open the page of camerabus-gateway, with its pictures and metrics. For \
+            other machines set web.tokens in gateway.toml to a file of tokens. Each token has a role: view allows to \
+            see and hear; control also to lock, change and record; admin allows everything. A browser asks for the \
+            token once. Other tools send it as 'Authorization: Bearer TOKEN'. The gateway watches the file: a revoked \
+            user loses access within a second. An invalid line is ignored; other lines still count. For a gateway of \
+            your own, name its file with --file; sudo is not needed then.
 
             EXAMPLES:
               sudo camerabus tokens new Ada --role control         # prints the token, for Ada alone
@@ -24,17 +26,17 @@ struct TokensCommand: AsyncParsableCommand {
             RemoteUserRevokeCommand<TokensFileArgument>.self,
         ], defaultSubcommand: List.self)
 
-    static let nameHelp: ArgumentHelp = "Whose token it is, which others see as holder of locks."
+    static let nameHelp: ArgumentHelp = "The name of the token's user; others see it as the holder of locks."
 }
 
-/// The file of tokens that a gateway lets in.
+/// The tokens file of a gateway, as an argument.
 struct TokensFileArgument: RemoteUserFile {
     @Flag(help: "Print JSON instead of a table.")
     var json = false
 
     @Option(
         help: ArgumentHelp(
-            "The gateway's file of tokens, web.tokens (default: $CAMERABUS_TOKENS, else /etc/camerabus/web-tokens).",
+            "The tokens file of the gateway, web.tokens (default: $CAMERABUS_TOKENS, else /etc/camerabus/web-tokens).",
             valueName: "file"),
         completion: .file())
     var file: String?
@@ -47,7 +49,7 @@ extension TokensCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "Lists who has a token; the tokens themselves are printed when they are made.",
+            abstract: "Lists the users with a token. A token itself is printed only when it is made.",
             discussion: "With --json: {\"tokens\": [{\"name\", \"role\"}]}.")
 
         @OptionGroup var tokens: TokensFileArgument
@@ -61,7 +63,7 @@ extension TokensCommand {
                 return try Output.json(["tokens": .array(all)])
             }
             guard !entries.isEmpty else {
-                return Output.note("Nobody is let in: 'camerabus tokens new' changes that.")
+                return Output.note("There are no tokens yet. Make one with 'camerabus tokens new'.")
             }
             var table = Table("NAME", "ROLE")
             for entry in entries { table.add(entry.name, entry.role.rawValue) }
@@ -71,10 +73,11 @@ extension TokensCommand {
 
     struct New: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "new", abstract: "Makes a token, lets it in, and prints it.",
+            commandName: "new", abstract: "Makes a token, allows it, and prints it.",
             discussion: """
-                It is a secret of whom it is for: 128 random bits, in 32 characters. Where there is no file it is made: by root for root and the service's \
-                gateway, by others for themselves alone. With --json: {"name", "role", "token"}.
+                The token is a secret of its user: 128 random bits in 32 characters. A missing file is created: if \
+                root does it, for root and the gateway of the service; if another user does it, for that user alone. \
+                With --json: {"name", "role", "token"}.
                 """)
 
         @OptionGroup var tokens: TokensFileArgument
@@ -82,7 +85,7 @@ extension TokensCommand {
         @Argument(help: nameHelp)
         var name: String
 
-        @Option(help: ArgumentHelp("view, control or admin.", valueName: "role"))
+        @Option(help: ArgumentHelp("The role: view, control or admin.", valueName: "role"))
         var role = RemoteRoleArgument(.view)
 
         func validate() throws { try TokensFileArgument.validate(name: TokensFileArgument.credential.plainName(name)) }
@@ -105,15 +108,15 @@ extension TokensCommand {
                 }
                 try Output.line(token)
             } catch {
-                // Nobody has it, and nobody else shall.
+                // The token was not printed, so nobody may use it.
                 try tokens.change { all in _ = all.remove(name) }
                 throw error
             }
             guard isNew else { return }
             let path = CurrentProcess.absolutePath(tokens.path)
-            Output.note("The file is new. A gateway reads it when it is started with, in its gateway.toml below [web]:")
+            Output.note("The file is new. To use it, write this into the gateway's gateway.toml, in [web]:")
             Output.note("    tokens = \(JSONValue.string(path))")
-            Output.note("and the service's is started anew by: sudo systemctl restart camerabus-gateway")
+            Output.note("Then restart the gateway. For the service: sudo systemctl restart camerabus-gateway")
         }
     }
 }

@@ -4,11 +4,13 @@ import JSON
 
 struct RigsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rigs", abstract: "Names groups of devices, which are then locked, configured and matched as one.",
+        commandName: "rigs",
+        abstract: "Manages rigs: named groups of devices that are locked, configured and matched together.",
         discussion: """
-            A rig's name stands for its devices with 'lock', 'session', 'profiles' and 'rigs set', and with device.configure: all of them, or none. Its first device \
-            leads: 'camerabus frames RIG --set' gives, for each of that one's frames, the frames of the others that were taken at the \
-            same time. Rigs of the configuration file ([[rig]]) are changed there.
+            The name of a rig stands for its devices in 'lock', 'session', 'profiles' and 'rigs set', and in \
+            device.configure: for all of them, or none. Its first device leads. 'camerabus frames RIG --set' delivers, \
+            for each frame of the leading device, the frames of the others that were taken at the same time. Rigs of \
+            the configuration file ([[rig]]) can only be changed there.
 
             EXAMPLES:
               camerabus rigs set stereo left right
@@ -21,10 +23,10 @@ struct RigsCommand: AsyncParsableCommand {
 
     /// Completes the names of rigs by asking the bus.
     static let completion = CompletionKind.shellCommand("camerabus rigs list --names 2>/dev/null")
-    static let nameHelp: ArgumentHelp = "The rig's name: 1 to 32 of a-z, 0-9 and '-'."
+    static let nameHelp: ArgumentHelp = "The rig's name: 1 to 32 characters of a-z, 0-9 and '-'."
 }
 
-/// Completes what stands for devices: their ids, and names of rigs.
+/// Completes ids of devices and names of rigs.
 let rigCompletion = CompletionKind.shellCommand(
     "camerabus devices --ids 2>/dev/null; camerabus rigs list --names 2>/dev/null")
 
@@ -33,12 +35,13 @@ extension RigsCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "Lists the rigs.",
             discussion: """
-                A device that is not there is shown by its uniqueID, with a question mark. With --json: {"rigs": […]}, as rig.list answers.
+                A device that is not connected is shown by its uniqueID with a question mark. With --json: {"rigs": \
+                […]}, as rig.list returns them.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Flag(help: "Print the names alone.")
+        @Flag(help: "Print only the names.")
         var names = false
 
         func run(_ client: Client) async throws {
@@ -72,7 +75,7 @@ extension RigsCommand {
 
     struct Set: BusCommand {
         static let configuration = CommandConfiguration(
-            commandName: "set", abstract: "Makes a rig, or changes one.",
+            commandName: "set", abstract: "Creates or changes a rig.",
             discussion: "With --json: the answer of rig.set.")
 
         @OptionGroup var options: GlobalOptions
@@ -80,19 +83,19 @@ extension RigsCommand {
         @Argument(help: nameHelp, completion: completion)
         var name: String
 
-        @Argument(help: "The devices' ids; the first leads.", completion: deviceCompletion)
+        @Argument(help: "The ids of the devices; the first one leads.", completion: deviceCompletion)
         var devices: [String]
 
         @Option(
             parsing: .unconditional,
             help: ArgumentHelp(
-                "How far from the lead's a frame of a set may be (default: half of the time between the lead's frames).",
+                "The largest time between frames of a set (default: half of the time between frames of the leading device).",
                 valueName: "milliseconds"))
         var tolerance: Double?
 
         func validate() throws {
             if let tolerance, !(0...10_000).contains(tolerance) {
-                throw ValidationError("--tolerance takes milliseconds, from 0 to 10000.")
+                throw ValidationError("--tolerance takes milliseconds, 0 to 10000.")
             }
         }
 
@@ -106,7 +109,7 @@ extension RigsCommand {
     }
 
     struct Delete: BusCommand {
-        static let configuration = CommandConfiguration(commandName: "delete", abstract: "Forgets a rig.")
+        static let configuration = CommandConfiguration(commandName: "delete", abstract: "Deletes a rig.")
 
         @OptionGroup var options: GlobalOptions
 

@@ -4,14 +4,15 @@ import JSON
 
 /// Completes ids of sessions by asking the bus.
 let sessionCompletion = CompletionKind.shellCommand("camerabus sessions --ids 2>/dev/null")
-private let sessionHelp: ArgumentHelp = "The session's id, as 'camerabus sessions' lists it, or its beginning."
+private let sessionHelp: ArgumentHelp = "The session's id ('camerabus sessions' lists the ids), or its beginning."
 
 struct SessionCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "session", abstract: "Makes, runs and changes a session.",
+        commandName: "session", abstract: "Creates, runs and changes sessions.",
         discussion: """
-            A session keeps its devices set so that its outputs get what they want, beside those of others, and goes on by itself after \
-            an interruption: unplugged, in use, locked, or another session comes before it.
+            A session configures its devices so that its outputs get the frames that they need, together with the \
+            sessions of other clients. After an interruption (a device is unplugged, in use or locked, or another \
+            session has priority) it continues by itself.
 
             EXAMPLES:
               camerabus session run cam0 --preset 1280x720
@@ -19,7 +20,8 @@ struct SessionCommand: AsyncParsableCommand {
               id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
               camerabus session switch $id cam1
               camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
-              camerabus session run cam0 --mic mic0 --preset inputPriority --output '{"type": "photo", "livePhotoCaptureEnabled": true}'
+              camerabus session run cam0 --mic mic0 --preset inputPriority --output '{"type": "photo", \
+            "livePhotoCaptureEnabled": true}'
               camerabus session delete $id
             """,
         subcommands: [
@@ -29,10 +31,10 @@ struct SessionCommand: AsyncParsableCommand {
 }
 
 extension SessionCommand {
-    /// What a new session is to be.
+    /// The properties of a new session.
     struct Wishes: ParsableArguments {
         @Argument(
-            help: "The devices that are its inputs, or rigs of them (default: the first that is there).",
+            help: "The input devices, or rigs (default: the first device).",
             completion: rigCompletion)
         var devices: [String] = []
 
@@ -46,39 +48,46 @@ extension SessionCommand {
         var preset: String?
 
         @Option(
-            help: ArgumentHelp("A size instead of a preset, 1280x720, or the id of a format.", valueName: "size"),
+            help: ArgumentHelp(
+                "Instead of a preset: a size, such as 1280x720, or the id of a format.", valueName: "size"),
             transform: FormatArgument.init(reading:))
         var size: FormatArgument?
 
-        @Option(parsing: .unconditional, help: ArgumentHelp("Frames a second.", valueName: "rate"))
+        @Option(parsing: .unconditional, help: ArgumentHelp("The frames per second.", valueName: "rate"))
         var fps: FrameRateArgument?
 
         @Option(
-            name: .customLong("mic"), help: ArgumentHelp("A microphone, beside the cameras.", valueName: "device"),
+            name: .customLong("mic"),
+            help: ArgumentHelp("A microphone, in addition to the cameras.", valueName: "device"),
             completion: microphoneCompletion)
         var microphones: [String] = []
 
         @Option(
             help: ArgumentHelp(
-                "An output: videoData, audioData, preview, photo or movie, or with its encoding before it, jpeg:preview or s16:audioData, or as an object of JSON with all that it is to have (default: videoData).",
+                """
+                An output: videoData, audioData, preview, photo or movie; with an encoding: jpeg:preview or \
+                s16:audioData; or a JSON object with all of its settings (default: videoData).
+                """,
                 valueName: "output"))
         var output: [String] = []
 
         @Option(
             parsing: .unconditional,
-            help: ArgumentHelp("Who is higher gets what he wants where not all can (default: 0).", valueName: "number"))
+            help: ArgumentHelp(
+                "If sessions conflict, the one with the higher priority wins (default: 0).", valueName: "number"))
         var priority: Int?
 
-        @Option(help: ArgumentHelp("What it is for; all can read it.", valueName: "text"))
+        @Option(help: ArgumentHelp("The purpose, shown to everybody.", valueName: "text"))
         var name: String?
 
         func validate() throws {
             if preset != nil, size != nil { throw ValidationError("Give either --preset or --size.") }
             if devices.isEmpty, size != nil || fps != nil {
-                throw ValidationError("--size and --fps are of a device: name it.")
+                throw ValidationError("--size and --fps need a device. Name one.")
             }
             for text in output where text.hasPrefix("{") && Self.output(text).object == nil {
-                throw ValidationError(#"\#(text) is no JSON: an output is one as {"type": "photo", "preRoll": 2000}"#)
+                throw ValidationError(
+                    #"\#(text) is not valid JSON. Write an output like {"type": "photo", "preRoll": 2000}"#)
             }
         }
 
@@ -107,7 +116,7 @@ extension SessionCommand {
         }
     }
 
-    /// A session as it was answered: what there is to know of it on standard error, its id or the answer on standard output.
+    /// Prints a session: its id or the JSON to standard output, details to standard error.
     static func tell(_ session: ClientSession, _ options: GlobalOptions) throws {
         if options.json { return try Output.json(json(session)) }
         try Output.line(session.id)
@@ -128,7 +137,7 @@ extension SessionCommand {
 
     struct Create: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Makes a session that stays until it is deleted, and prints its id.",
+            abstract: "Creates a session that exists until it is deleted, and prints its id.",
             discussion: "With --json: the answer of session.create, or of session.start.")
 
         @OptionGroup var options: GlobalOptions
@@ -148,11 +157,13 @@ extension SessionCommand {
 
     struct Run: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Makes and runs a session until it is interrupted (Ctrl-C), and tells what happens to it.",
+            abstract: "Creates and runs a session until Ctrl-C, and prints its events.",
             discussion: """
-                When what it gets changes, as by 'camerabus session switch' or 'configure', the new topics are printed.
+                When its topics change, for example by 'camerabus session switch' or 'configure', the new topics are \
+                printed.
 
-                With --json: the answer of session.start, then each event, and {"resolved"} when that changes, a line each.
+                With --json: the answer of session.start, then each event, and {"resolved"} when the topics change; \
+                one line each.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -192,13 +203,13 @@ extension SessionCommand {
         }
     }
 
-    /// What a session's outputs get, as it was told last.
+    /// The topics of a session's outputs, as printed last.
     struct Deliveries {
         private var told: [JSONValue]
 
         init(_ told: [JSONValue]) { self.told = told }
 
-        /// What is to be told of a session's state: nothing while it gets nothing, which has an event of its own.
+        /// The new topics in a session's state. Nil while it gets nothing, as an event reports that.
         mutating func news(in state: JSONValue?) -> [JSONValue]? {
             guard let resolved = state?["resolved"]?.array, !resolved.isEmpty, resolved != told else { return nil }
             told = resolved
@@ -257,12 +268,12 @@ extension SessionCommand {
 
     struct Switch: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Has a session go on with another camera: from back to front, or from any other to back.",
+            abstract: "Switches a session to another camera: from back to front, or from any other to back.",
             discussion: """
-                'camerabus devices' shows which looks where, as POSITION. The id of the camera that it has then is printed. If that one can't be \
-                had, the session goes on as it was.
+                'camerabus devices' shows the POSITION of cameras. The id of the new camera is printed. If the new \
+                camera is not available, the session continues unchanged.
 
-                With --json: {"active", "dropped"}, the options that the new camera has not.
+                With --json: {"active", "dropped"}; dropped are the options that the new camera does not support.
 
                 EXAMPLES:
                   camerabus session switch $id
@@ -272,8 +283,10 @@ extension SessionCommand {
         @OptionGroup var options: GlobalOptions
         @OptionGroup var lock: LockOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
-        @Argument(help: "That camera.", completion: deviceCompletion) var device: String?
-        @Option(help: ArgumentHelp("The same.", valueName: "device"), completion: deviceCompletion) var to: String?
+        @Argument(help: "The new camera (default: chosen by position).", completion: deviceCompletion) var device:
+            String?
+        @Option(help: ArgumentHelp("The new camera, as an option.", valueName: "device"), completion: deviceCompletion)
+        var to: String?
 
         func validate() throws {
             if device != nil, to != nil { throw ValidationError("The camera is named twice.") }
@@ -298,8 +311,8 @@ extension SessionCommand {
         static let configuration = CommandConfiguration(
             abstract: "Changes a session: all actions, or none.",
             discussion: """
-                An action is a JSON object with one member: addInput, removeInput, setInput, addOutput, removeOutput, setOutput, preset, priority, \
-                connection.
+                An action is a JSON object with one member: addInput, removeInput, setInput, addOutput, removeOutput, \
+                setOutput, preset, priority, connection.
 
                 With --json: the answer of session.configure.
 
@@ -315,7 +328,7 @@ extension SessionCommand {
         @OptionGroup var options: GlobalOptions
         @OptionGroup var lock: LockOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
-        @Argument(help: "What is to be done, as JSON.", transform: SessionCommand.action) var actions: [JSONValue]
+        @Argument(help: "The actions, as JSON.", transform: SessionCommand.action) var actions: [JSONValue]
 
         func run(_ client: Client) async throws {
             let session = try await ShortID.session(session, client, timeout)
@@ -327,9 +340,10 @@ extension SessionCommand {
     struct CanAdd: BusCommand {
         static let configuration = CommandConfiguration(
             commandName: "can-add",
-            abstract: "Says whether an action could be carried out, and why not (exit status 1).",
+            abstract: "Checks whether an action is possible. If not, prints why (exit status 1).",
             discussion: """
-                An action is one as of 'camerabus session configure', or {"switchCamera": DEVICE}, where null is the camera that would be taken.
+                An action is one of 'camerabus session configure', or {"switchCamera": DEVICE}; null means the camera \
+                that 'switch' would choose.
 
                 With --json: {"can", "why"}.
 
@@ -340,7 +354,7 @@ extension SessionCommand {
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
-        @Argument(help: "What is to be done, as JSON.", transform: SessionCommand.action) var action: JSONValue
+        @Argument(help: "The action, as JSON.", transform: SessionCommand.action) var action: JSONValue
 
         func run(_ client: Client) async throws {
             let session = try await ShortID.session(session, client, timeout)
@@ -356,8 +370,8 @@ extension SessionCommand {
 
     struct Delete: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Stops a session and forgets it.",
-            discussion: "With --json: {}, or {\"kept\": false} where it could not be written to the disk.")
+            abstract: "Stops and deletes a session.",
+            discussion: "With --json: {}, or {\"kept\": false} if this could not be written to the disk.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
@@ -372,7 +386,7 @@ extension SessionCommand {
 
     static func action(_ text: String) throws -> JSONValue {
         guard let json = try? JSONValue(parsing: text), json.object?.count == 1 else {
-            throw ValidationError("an action is a JSON object with one member, as in '{\"preset\": \"high\"}'")
+            throw ValidationError("an action is a JSON object with one member, such as '{\"preset\": \"high\"}'")
         }
         return json
     }

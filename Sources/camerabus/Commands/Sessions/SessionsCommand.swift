@@ -4,12 +4,14 @@ import JSON
 
 struct SessionsCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sessions", abstract: "Lists the sessions, what they get, and why.",
+        commandName: "sessions", abstract: "Lists the sessions, their topics, and the decisions about them.",
         discussion: """
-            A session is a client's lasting wish for pictures. STATE: stopped, starting, running, interrupted, and by what, or \
-            waitingForAuthorization, until an administrator allows its user to see cameras; it goes on by itself then. Below each stands what to subscribe to, and what was decided on its devices.
+            A session is a client's permanent request for frames. STATE is stopped, starting, running, interrupted \
+            (with the cause), or waitingForAuthorization until an administrator allows its user to see cameras; then \
+            it continues by itself. The lines below a session show the topics to subscribe to, and the decisions about \
+            its devices.
 
-            With --json: {"sessions": […]}, as session.list answers.
+            With --json: {"sessions": […]}, as session.list returns them.
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -51,8 +53,7 @@ struct SessionsCommand: BusCommand {
         return devices.isEmpty ? "-" : devices.joined(separator: ", ")
     }
 
-    /// What there is to say of a session beside its row: what interrupts it, what went wrong, what its outputs get, what that costs on
-    /// USB, and why.
+    /// The notes below the row of a session: interruption, error, topics of its outputs, cost on USB, and explanation.
     static func notes(
         _ session: JSONValue, resolved: JSONValue?, hardwareCost: JSONValue?, explanation: JSONValue?
     ) -> [String] {
@@ -66,12 +67,13 @@ struct SessionsCommand: BusCommand {
         for delivery in resolved?.array ?? [] { lines.append(line(delivery)) }
         if let cost = hardwareCost?.double, cost > 0 {
             lines.append(
-                "hardwareCost: \(ValueText.plain(hardwareCost)), where 1 is all that a USB bus has for cameras")
+                "hardwareCost: \(ValueText.plain(hardwareCost)) (1 is the whole bandwidth of a USB bus for cameras)")
         }
         return lines + (explanation?.array?.compactMap(\.string) ?? [])
     }
 
-    /// `videoData: frame/cam0/bgr:640x480@15/ (640x480, 15 frames/s)`, `audioData: audio/mic0/s16:48000x2/ (s16, 48000 Hz x2)`
+    /// `videoData: frame/cam0/bgr:640x480@15/ (640x480, 15 frames/s)`, `audioData: audio/mic0/s16:48000x2/ (s16, 48000
+    /// Hz x2)`
     static func line(_ delivery: JSONValue) -> String {
         let why = delivery["why"]?.string.map { "; \($0)" } ?? ""
         let topic = delivery["topic"]?.string ?? "\(ValueText.plain(delivery["device"]))"

@@ -6,12 +6,14 @@ import JSON
 
 struct LevelsCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "levels", abstract: "Shows how loud a microphone is, ten times a second.",
+        commandName: "levels", abstract: "Shows the level of a microphone, ten times a second.",
         discussion: """
-            A bar for each channel, from -60 dBFS to full scale: '#' up to the average (the mean power), '|' at the peak (the loudest sample); then both in numbers. \
-            On a terminal the line is renewed in its place, elsewhere there is one for each tenth of a second. Ends by Ctrl-C.
+            One bar per channel, from -60 dBFS to full scale: '#' up to the average (the mean power), '|' at the peak \
+            (the loudest sample), then both as numbers. On a terminal the line is updated in place; elsewhere one line \
+            per tenth of a second is printed. Ctrl-C ends it.
 
-            With --json: a line each time, {device, stream, sequence, monotonic, average, peak}, with a value for each channel in dBFS, -160 at least.
+            With --json: one line per level, {device, stream, sequence, monotonic, average, peak}, with one value per \
+            channel in dBFS, not below -160.
 
             EXAMPLES:
               camerabus levels mic0
@@ -25,11 +27,11 @@ struct LevelsCommand: BusCommand {
 
     @Option(
         name: .shortAndLong, parsing: .unconditional,
-        help: ArgumentHelp("End after so many levels (default: never).", valueName: "count"))
+        help: ArgumentHelp("End after this many levels (default: never).", valueName: "count"))
     var number: Int?
 
     func validate() throws {
-        if let number, number < 1 { throw ValidationError("--number takes a number above 0.") }
+        if let number, number < 1 { throw ValidationError("--number takes a number greater than 0.") }
     }
 
     func run(_ client: Client) async throws {

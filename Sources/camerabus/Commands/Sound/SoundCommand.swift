@@ -5,19 +5,23 @@ import JSON
 
 struct SoundCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sound", abstract: "Receives sound: into a WAV file, as bare samples, or a line for each piece.",
+        commandName: "sound",
+        abstract: "Receives sound: prints a line for each chunk, or writes a WAV file or raw samples.",
         discussion: """
-            RENDITION is 'native', the sound as the microphone is set, or s16 or f32 (whole numbers of 16 bits; numbers from -1 to 1) with :RATExCHANNELS where \
-            these are to be others than the microphone's: resampled and mixed, once for all who ask for it.
+            RENDITION is 'native' (the format that the microphone is set to), or s16 or f32 (16-bit integers; numbers \
+            from -1 to 1), with :RATExCHANNELS for another rate or number of channels. The bus then resamples and \
+            mixes once for all readers of this rendition.
 
-            With -o FILE the sound goes into a WAV file, whose header is right also when Ctrl-C ends it. With '-o -' the bare samples go \
-            to standard output, interleaved, in the format that the rendition names or, of 'native', 'camerabus format DEVICE' shows. Sound that was lost, by the microphone or on the way \
-            here, is counted, and is silence in a WAV file, so that what follows keeps its time. Without -o a line tells of each piece: its number, the seconds \
-            since the first one, format, frames (samples of each channel), and how many frames are missing before it. With --json the line is \
-            the header with "lost".
+            With -o FILE the sound is written to a WAV file. Its header is correct also when Ctrl-C ends the command. \
+            With '-o -' the raw samples are written to standard output, interleaved, in the format of the rendition; \
+            for 'native' 'camerabus format DEVICE' shows the format. Sound that was lost by the microphone or on the \
+            way is counted. In a WAV file silence replaces it, so that the rest keeps its time. Without -o one line \
+            per chunk is printed: its number, the seconds since the first one, the format, the frames (samples per \
+            channel), and the number of frames lost before it. With --json the line is the header with "lost".
 
-            When no sound comes for as long as --timeout says it ends with status 4; Ctrl-C ends it with status 130. A microphone that is unplugged, or \
-            taken by another program, after it has given sound is waited for just so long; why is told on standard error.
+            The command ends with status 4 if no sound arrives within --timeout. Ctrl-C ends it with status 130. If a \
+            microphone was unplugged or taken by another program after it had delivered sound, the command waits for \
+            it for the same time, and prints the cause on standard error.
 
             EXAMPLES:
               camerabus sound mic0 --seconds 10 -o ten.wav
@@ -32,23 +36,25 @@ struct SoundCommand: BusCommand {
     var device: String
 
     @Argument(
-        help: "The sound that is wanted.", completion: .list(SoundRendition.Encoding.allCases.map(\.rawValue)))
+        help: "The format of the sound.", completion: .list(SoundRendition.Encoding.allCases.map(\.rawValue)))
     var rendition = "native"
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("End after so much sound, in seconds (default: never).", valueName: "seconds"))
+        help: ArgumentHelp("End after this many seconds of sound (default: never).", valueName: "seconds"))
     var seconds: Seconds?
 
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("A WAV file, or '-': bare samples to standard output.", valueName: "file"),
+        help: ArgumentHelp("A WAV file, or '-' for raw samples on standard output.", valueName: "file"),
         completion: .file())
     var output: String?
 
     func validate() throws {
-        if let seconds, seconds.value <= 0 { throw ValidationError("--seconds takes a number above 0.") }
-        if options.json, output == "-" { throw ValidationError("--json and '-o -' both want standard output.") }
+        if let seconds, seconds.value <= 0 { throw ValidationError("--seconds takes a number greater than 0.") }
+        if options.json, output == "-" {
+            throw ValidationError("--json and '-o -' can't be used together: both write to standard output.")
+        }
     }
 
     func run(_ client: Client) async throws {
@@ -77,7 +83,7 @@ struct SoundCommand: BusCommand {
     }
 }
 
-/// What is made of sound as it comes.
+/// Writes sound as it arrives.
 struct SoundRecording {
     private let output: String?
     private let asJSON: Bool
@@ -88,7 +94,7 @@ struct SoundRecording {
     private var frames = 0
     private var lost: UInt64 = 0
 
-    /// Longer holes are not filled: nobody wants hours of silence.
+    /// Longer gaps are not filled with silence.
     private static let longestSilence = 60
 
     init(output: String?, asJSON: Bool, seconds: Double?) {
@@ -97,7 +103,7 @@ struct SoundRecording {
 
     var hasBegun: Bool { format != nil }
 
-    /// There is as much as was asked for.
+    /// Whether the requested length is reached.
     var isDone: Bool {
         guard let seconds, let format else { return false }
         return frames >= wanted(seconds, format)
@@ -115,7 +121,8 @@ struct SoundRecording {
             throw Failure(
                 status: ExitStatus.refused,
                 description:
-                    "\(header.device) was set to another format (\(format.sampleFormat), \(format.rate) Hz, x\(format.channels)); what came before is written."
+                    "The format of \(header.device) was changed (to \(format.sampleFormat), \(format.rate) Hz, "
+                    + "x\(format.channels)). The sound before the change is written."
             )
         }
         self.format = format
@@ -140,7 +147,7 @@ struct SoundRecording {
         frames += left(header.frames)
     }
 
-    // Of so many frames, those that still belong to what was asked for.
+    // The number of these frames that still belong to the requested length.
     private func left(_ count: Int) -> Int {
         guard let seconds, let format else { return count }
         return max(0, min(count, wanted(seconds, format) - frames))
@@ -173,26 +180,27 @@ struct SoundRecording {
     }
 }
 
-/// What commands that listen to a microphone share.
+/// What commands that read a microphone share.
 enum MicrophoneInput {
-    /// Whoever may not hear microphones yet asks by trying, and waits.
+    /// A user without a decision asks by trying, and waits.
     static func noteWhoIsAsked(_ client: Client, timeout: Duration) async throws {
         guard client.greeting.authorization["audio"] == "notDetermined",
             try await client.authorization(timeout: timeout)["audio"] == "notDetermined"
         else { return }
         Output.note(
-            "You may not hear microphones yet, and an administrator is being asked: 'camerabus allow \(client.greeting.uid) audio' "
-                + "lets the sound come. 'camerabus ask audio --reason TEXT' says what for.")
+            "You have no permission for microphones yet. The request was sent to the administrators; one of them allows it with "
+                + "'camerabus allow \(client.greeting.uid) audio'. Use 'camerabus ask audio --reason TEXT' to add a reason."
+        )
     }
 
-    /// Says what keeps a microphone that has given something, and goes on; else the error is thrown.
+    /// Notes why a microphone that has delivered sound stalls. Throws any other error.
     static func wait(
         _ waiting: inout FrameStall, _ error: any Error, _ device: String, hasGiven: Bool, _ timeout: Duration
     ) throws {
         guard let note = waiting.note(of: error, hasGiven: hasGiven) else { throw error }
         if !note.isEmpty { Output.note(Table.printable(note)) }
         if waiting.hasLasted(timeout) {
-            throw Failure(status: ExitStatus.timedOut, description: "\(device) has not come back in time.")
+            throw Failure(status: ExitStatus.timedOut, description: "\(device) did not come back in time.")
         }
     }
 

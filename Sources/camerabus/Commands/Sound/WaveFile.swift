@@ -68,7 +68,7 @@ final class WaveFile {
     private func appendBytes(_ bytes: [UInt8]) throws {
         guard dataBytes + bytes.count <= Self.maximumBytes else {
             throw Failure(
-                status: ExitStatus.refused, description: "\(path): a WAV file holds 4 GiB, and this one is full")
+                status: ExitStatus.refused, description: "\(path): this WAV file is full; the format holds 4 GiB")
         }
         try write(bytes, at: Self.headerBytes + dataBytes)
         dataBytes += bytes.count

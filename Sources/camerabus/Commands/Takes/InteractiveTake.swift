@@ -5,9 +5,9 @@ import JSON
 import LinuxIO
 import Synchronization
 
-/// What is typed at a terminal while a take is made: a line each.
+/// The keys of an interactive take: one line each.
 enum TakeKey: Hashable, Sendable {
-    /// Begins a segment, or ends it.
+    /// Starts or ends a segment.
     case toggle
     case deleteLast
     case finish
@@ -35,7 +35,7 @@ struct InteractiveTake {
     static var hasTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
     static let help =
-        "Enter begins a segment and ends it, d throws the last one away, x all of them, f joins them (each with Enter)."
+        "Enter starts and ends a segment. d deletes the last segment, x deletes all, f joins them (press Enter after each letter)."
 
     /// Reads the command.
     ///
@@ -63,9 +63,9 @@ struct InteractiveTake {
         }
     }
 
-    /// Ends the segment that is recorded, and leaves nothing of a take of which nothing is.
+    /// Ends the current segment. Deletes a take without segments.
     ///
-    /// - Returns: the take as it stays; nil: it doesn't.
+    /// - Returns: the take; nil: it was deleted.
     private static func leave(_ id: String, _ client: Client) async throws -> TakeState? {
         if try await client.take(id).segment != nil { try await client.pauseTake(id) }
         let take = try await client.take(id)
@@ -74,21 +74,21 @@ struct InteractiveTake {
         return nil
     }
 
-    /// What to do with a take that is neither finished nor discarded.
+    /// What the user can do with a take that is neither finished nor discarded.
     static func advice(_ take: TakeState) -> String {
-        let what = take.segments.count == 1 ? "a segment" : "\(take.segments.count) segments"
-        return "The take \(take.id) stays, with \(what): 'camerabus take finish \(take.id)' joins them, "
-            + "'camerabus take discard \(take.id)' throws it away."
+        let what = take.segments.count == 1 ? "one segment" : "\(take.segments.count) segments"
+        return "The take \(take.id) is kept, with \(what). 'camerabus take finish \(take.id)' joins them; "
+            + "'camerabus take discard \(take.id)' deletes it."
     }
 
     private func make(_ take: TakeState) async throws {
         let updates = try await client.updates(ofTake: take.id, timeout: command.timeout)
         if command.options.json { try Output.json(["take": take.json]) } else { Output.note(Self.help) }
-        // Who types faster than segments begin and end has the rest left out.
+        // More than 16 waiting keys are dropped.
         let keys = AsyncStream.makeStream(of: TakeKey.self, bufferingPolicy: .bufferingOldest(16))
         let (isInterrupted, isOver, isJoining) = (OneTimeEvent(), OneTimeEvent(), OneTimeEvent())
         let display = display
-        // It waits for what is typed until the program ends.
+        // This thread reads keys until the program ends.
         _ = try NamedThread(name: "keys") { Self.read(keys.continuation) }
         try await Signals.handled { signal, _ in
             guard !isInterrupted.isSet else {
@@ -98,9 +98,9 @@ struct InteractiveTake {
             isInterrupted.set()
             keys.continuation.finish()
         } _: {
-            try await BusLossNotice.told(
+            try await BusLossNotice.run(
                 client, patience: command.timeout,
-                "The take may go on meanwhile, and is there when the bus is back. Ctrl-C twice ends the waiting."
+                "The take may continue. It is kept until the bus is back. Press Ctrl-C twice to stop waiting."
             ) {
                 display.note($0)
             } _: {
@@ -123,7 +123,7 @@ struct InteractiveTake {
         display.clear()
     }
 
-    // What is longer than all that means anything is not kept.
+    // Keeps 256 bytes of a line: no key is longer.
     private static func read(_ keys: AsyncStream<TakeKey>.Continuation) {
         var line: [UInt8] = []
         var bytes = [UInt8](repeating: 0, count: 256)
@@ -143,7 +143,7 @@ struct InteractiveTake {
         keys.finish()
     }
 
-    /// Does what is typed, until the take is over.
+    /// Carries out the keys until the take ends.
     private func serve(
         _ keys: AsyncStream<TakeKey>, _ id: String, _ isInterrupted: OneTimeEvent, _ isOver: OneTimeEvent,
         _ isJoining: OneTimeEvent
@@ -161,14 +161,14 @@ struct InteractiveTake {
                 display.note(ErrorText(command: "take").text(.refused(refusal)))
             }
         }
-        if isOver.isSet { return display.note("The take is over: somebody has finished or discarded it.") }
+        if isOver.isSet { return display.note("The take has ended: another program finished or discarded it.") }
         // Nothing more can be typed.
         if try await !finish(id, isJoining) { try await discard(id) }
     }
 
     private func toggle(_ id: String) async throws {
         if display.isRecording {
-            // How it ended is told as an event.
+            // Its end arrives as an event.
             try await client.pauseTake(id, timeout: patience)
             display.isRecording = false
         } else {
@@ -178,7 +178,7 @@ struct InteractiveTake {
     }
 
     private func deleteLast(_ id: String) async throws {
-        if display.isRecording { return display.note("A segment is being recorded; Enter ends it.") }
+        if display.isRecording { return display.note("A segment is being recorded. Press Enter to end it first.") }
         guard let last = try await client.take(id, timeout: command.timeout).segments.last else {
             return display.note("There is no segment.")
         }
@@ -203,14 +203,14 @@ struct InteractiveTake {
     private func discard(_ id: String) async throws {
         let deleted = try await client.discardTake(id, timeout: patience)
         if command.options.json { try Output.json(["take": .string(id), "deleted": JSONValue(deleted)]) }
-        display.note("The take is thrown away.")
+        display.note("The take is deleted.")
     }
 
     // A camera may take its time to give its first picture.
     private var patience: Duration { max(command.timeout, Client.movieTimeout) }
 }
 
-/// How far a take is, in one line of the terminal, or a line of JSON each time.
+/// The progress of a take: one line of the terminal, or one line of JSON per update.
 final class TakeProgress: Sendable {
     private struct State {
         var isRecording = false

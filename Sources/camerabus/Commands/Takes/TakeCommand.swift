@@ -5,21 +5,23 @@ import JSON
 
 struct TakeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "take", abstract: "Records a movie in segments, of which any can be thrown away, and joins them.",
+        commandName: "take", abstract: "Records a movie in segments, lets you delete segments, and joins the rest.",
         discussion: """
-            'camerabus take CAMERA' makes a whole take at the terminal, where each of these is typed with Enter behind it:
+            'camerabus take CAMERA' makes a whole take at the terminal. Type one of these and press Enter:
 
-              (nothing)  begins a segment, and ends it
-              d          throws the last one away
-              f          joins them, as Ctrl-D and Ctrl-C do, and prints the movie's name
-              x          throws all of them away
+              (nothing)  start a segment, or end it
+              d          delete the last segment
+              f          join the segments and print the movie's name; Ctrl-D and Ctrl-C do the same
+              x          delete all segments
 
-            It takes --mic MICROPHONE, or --session ID in the place of the camera; --min and --max SECONDS for all segments together; --preset SIZE for the largest picture of the movie; -o FILE, --force and \
-            --name NAME for where it goes: 'camerabus take make --help' says more. The other commands do the same step by step, \
-            in scripts: a take is its user's, and stays until it is finished or discarded, also when the bus or the machine is started again. Its segments are in the bus's \
-            library until then.
+            Options: --mic MICROPHONE; --session ID instead of a camera; --min and --max SECONDS for the length of all \
+            segments together; --preset SIZE for the largest picture of the movie; -o FILE, --force and --name NAME \
+            for the result ('camerabus take make --help' explains them). The other commands do the same step by step, \
+            for scripts. A take belongs to its user. It is kept until it is finished or discarded, also when the bus \
+            or the machine restarts; until then its segments are in the library of the bus.
 
-            The finished movie is MP4, with H.264 and AAC, and has its first frame as cover beside it. It is joined as it was recorded where that can be, else encoded.
+            The finished movie is MP4 with H.264 and AAC; its first frame is stored as cover next to it. Segments are \
+            joined without encoding if possible.
 
             EXAMPLES:
               camerabus take cam0 --mic mic0 --max 15 -o take.mp4
@@ -37,9 +39,9 @@ struct TakeCommand: AsyncParsableCommand {
 
     static let completion = CompletionKind.shellCommand("camerabus take list --ids 2>/dev/null")
     static let idHelp: ArgumentHelp =
-        "The take's id, as 'camerabus take list' lists it, or its beginning, as long as only one begins so."
+        "The take's id ('camerabus take list' lists the ids), or a beginning that only one id has."
 
-    /// Says when a take is shorter than it is to be; one that is over by now is not.
+    /// Notes if a take is shorter than its minimum. An ended take is not.
     static func noteShortness(of id: String, _ client: Client, timeout: Duration) async throws {
         do throws(ClientError) {
             let take = try await client.take(id, timeout: timeout)
@@ -58,46 +60,47 @@ extension TakeStep {
 }
 
 extension TakeCommand {
-    /// What a new take is to be.
+    /// The properties of a new take.
     struct Wishes: ParsableArguments {
-        @Argument(help: "A camera's id.", completion: deviceCompletion)
+        @Argument(help: "The id of a camera.", completion: deviceCompletion)
         var device: String?
 
-        @Option(help: ArgumentHelp("A session, in the place of a camera.", valueName: "session"))
+        @Option(help: ArgumentHelp("A session, instead of a camera.", valueName: "session"))
         var session: String?
 
         @Option(
-            name: .customLong("mic"), help: ArgumentHelp("A microphone for the sound.", valueName: "microphone"),
+            name: .customLong("mic"), help: ArgumentHelp("The microphone for the sound.", valueName: "microphone"),
             completion: microphoneCompletion)
         var microphone: String?
 
         @Option(
             help: ArgumentHelp(
-                "What its files in the library are called, without an ending (default: a new one).", valueName: "name"))
+                "The name of its files in the library, without extension (default: chosen by the bus).",
+                valueName: "name"))
         var name: String?
 
         @Option(
             parsing: .unconditional,
-            help: ArgumentHelp("How long it is to be at least; what is shorter is told.", valueName: "seconds"))
+            help: ArgumentHelp("The minimum length; a shorter take is reported.", valueName: "seconds"))
         var min: Seconds?
 
         @Option(
             parsing: .unconditional,
-            help: ArgumentHelp("How long it may become: recording ends by itself there.", valueName: "seconds"))
+            help: ArgumentHelp("The maximum length; recording ends there.", valueName: "seconds"))
         var max: Seconds?
 
         @Option(
             help: ArgumentHelp(
-                "The largest picture of the finished movie, 1280x720; what is larger is encoded (default: as recorded).",
+                "The largest picture of the finished movie, such as 1280x720; larger ones are scaled (default: no limit).",
                 valueName: "size"),
             completion: .list(["640x480", "960x540", "1280x720", "1920x1080", "3840x2160"]))
         var preset: String?
 
         func validate() throws {
-            if (device == nil) == (session == nil) { throw ValidationError("Name a camera, or a --session.") }
-            if let max, max.value <= 0 { throw ValidationError("--max takes a number above 0.") }
+            if (device == nil) == (session == nil) { throw ValidationError("Name either a camera or a --session.") }
+            if let max, max.value <= 0 { throw ValidationError("--max takes a number greater than 0.") }
             if let min, let max, min.value > max.value {
-                throw ValidationError("--min is more than --max.")
+                throw ValidationError("--min is greater than --max.")
             }
         }
 
@@ -124,8 +127,9 @@ extension TakeCommand {
             throw Failure(
                 status: ExitStatus.refused,
                 description: Table.printable(
-                    "invalidParams: '\(device)' is a rig, and a take is of one camera: name \(rig.devices.joined(separator: " or ")). "
-                        + "'camerabus record \(device)' records all of them."))
+                    "invalidParams: '\(device)' is a rig, and a take records one camera. Name "
+                        + "\(rig.devices.joined(separator: " or ")). 'camerabus record \(device)' records all of them.")
+            )
         }
     }
 
@@ -133,12 +137,14 @@ extension TakeCommand {
         static let configuration = CommandConfiguration(
             abstract: "Makes a whole take at the terminal.",
             discussion: """
-                Enter begins a segment, and ends it. d and Enter throws the last one away, x and Enter all of them. f and Enter, Ctrl-D or Ctrl-C joins \
-                them, and the movie's name is printed; without -o it is in the bus's library, and so it is with -o where the bus may not write there, and is \
-                copied from there. If this program dies, the segment ends that it records, and the take stays: 'camerabus take list'.
+                Enter starts a segment, and ends it. d and Enter deletes the last segment, x and Enter deletes all. f \
+                and Enter, Ctrl-D or Ctrl-C joins the segments, and prints the movie's name. Without -o the movie is \
+                stored in the library of the bus. If the bus may not write to the path of -o, the movie is copied from \
+                the library. If this program dies, its current segment ends, and the take is kept: see 'camerabus take \
+                list'.
 
-                With --json: a line {"take": …} when it is made, then for each state {"take", "state"} and for each event {"take", "event", …}; the answer of \
-                take.finish or take.discard is the last.
+                With --json: a line {"take": …} at the start, then {"take", "state"} for each state and {"take", \
+                "event", …} for each event; the last line is the answer of take.finish or take.discard.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -148,7 +154,7 @@ extension TakeCommand {
         func validate() throws {
             guard InteractiveTake.hasTerminal else {
                 throw ValidationError(
-                    "That is for a terminal, where Enter begins and ends segments. In scripts: 'camerabus take create', record, pause and finish."
+                    "This command needs a terminal. In scripts use 'camerabus take create', record, pause and finish."
                 )
             }
         }
@@ -159,18 +165,19 @@ extension TakeCommand {
         }
     }
 
-    /// Where the finished movie goes.
+    /// The place of the finished movie.
     struct Place: ParsableArguments {
         @Option(
-            name: .shortAndLong, help: ArgumentHelp("A file, or a folder for a name of its own.", valueName: "file"),
+            name: .shortAndLong,
+            help: ArgumentHelp("A file, or a folder in which a name is chosen automatically.", valueName: "file"),
             completion: .file())
         var output: String?
 
-        @Flag(help: "Replace a file that is there already, with its cover and its side-car, once the new one is whole.")
+        @Flag(help: "Replace an existing file, its cover and its side-car, when the new one is finished.")
         var force = false
 
         func validate() throws {
-            if force, output == nil { throw ValidationError("--force is about the file of -o.") }
+            if force, output == nil { throw ValidationError("--force needs -o.") }
             if output == "" { throw ValidationError("-o takes the name of a file or a folder.") }
         }
 
@@ -183,12 +190,12 @@ extension TakeCommand {
             let places = try MovieFileNames(output, rig: nil, fileType: "mp4", count: 1, time: MovieFileNames.time)
             let path = try MovieFileNames.resolved(places.path(of: subject))
             guard path.lowercased().hasSuffix(".mp4") else {
-                throw ValidationError("A take becomes an MP4 file: NAME.mp4.")
+                throw ValidationError("A take becomes an MP4 file. Use the extension .mp4.")
             }
             guard force || !MovieFileNames.exists(path) else {
                 throw Failure(
                     status: ExitStatus.refused,
-                    description: Table.printable("\(path) is there already; --force replaces it."))
+                    description: Table.printable("\(path) exists already; --force replaces it."))
             }
             return path
         }
@@ -196,7 +203,7 @@ extension TakeCommand {
 
     struct Create: TakeStep {
         static let configuration = CommandConfiguration(
-            abstract: "Makes a take, of which nothing is recorded yet, and prints its id.",
+            abstract: "Creates an empty take, and prints its id.",
             discussion: "With --json: the answer of take.create.")
 
         @OptionGroup var options: GlobalOptions
@@ -214,7 +221,7 @@ extension TakeCommand {
 
     struct Record: TakeStep {
         static let configuration = CommandConfiguration(
-            abstract: "Begins a segment, and prints its id; its first frame is in the file then.",
+            abstract: "Starts a segment, and prints its id as soon as its first frame is in the file.",
             discussion: "With --json: the answer of take.record.")
 
         @OptionGroup var options: GlobalOptions
@@ -229,9 +236,10 @@ extension TakeCommand {
 
     struct Pause: TakeStep {
         static let configuration = CommandConfiguration(
-            abstract: "Ends the segment that is recorded; its file is on the disk then.",
+            abstract: "Ends the current segment. Its file is then on the disk.",
             discussion: """
-                It also tells when the take is shorter than its --min still. Exit status 0 also when it had ended by itself as wanted, and 1 with 'reason: message' when it had by something else.
+                It reports if the take is still shorter than its --min. The exit status is 0 also if the segment had \
+                ended at a limit. It is 1, with 'reason: message', if the segment had ended by another cause.
 
                 With --json: the answer of take.pause.
                 """)
@@ -256,14 +264,14 @@ extension TakeCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists the takes that are neither finished nor discarded.",
             discussion: """
-                STATE is paused, recording, ending or finishing; LEFT is how much can be recorded still.
+                STATE is paused, recording, ending or finishing. LEFT is the time that can still be recorded.
 
-                With --json: {"takes": […]}, as take.list answers.
+                With --json: {"takes": […]}, as take.list returns them.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Flag(help: "Print the ids alone.")
+        @Flag(help: "Print only the ids.")
         var ids = false
 
         func run(_ client: Client) async throws {
@@ -297,11 +305,12 @@ extension TakeCommand {
 
     struct Delete: TakeStep {
         static let configuration = CommandConfiguration(
-            abstract: "Throws a segment away.", discussion: "With --json: the answer of take.delete.")
+            abstract: "Deletes a segment.", discussion: "With --json: the answer of take.delete.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
-        @Argument(help: "The segment's id, as 'camerabus take show' has it, or its beginning (default: the last one).")
+        @Argument(
+            help: "The segment's id ('camerabus take show' shows it), or its beginning (default: the last segment).")
         var segment: String?
 
         func run(_ client: Client) async throws {
@@ -311,12 +320,13 @@ extension TakeCommand {
                 meant = try await ShortID.segment(segment, of: take, client, timeout)
             } else {
                 let found = try await client.take(take, timeout: timeout)
-                // Who names none means the one that is recorded.
+                // Without an id the current segment would be meant.
                 guard found.segment == nil else {
                     throw Failure(
                         status: ExitStatus.refused,
                         description: Table.printable(
-                            "recordingInProgress: A segment of the take \(take) is recorded; 'camerabus take pause \(take)' ends it."
+                            "recordingInProgress: A segment of the take \(take) is being recorded. End it first: "
+                                + "camerabus take pause \(take)"
                         ))
                 }
                 meant = found.segments.last?.id
@@ -337,20 +347,24 @@ extension TakeCommand {
         static let configuration = CommandConfiguration(
             abstract: "Joins the segments into one movie, and prints its name.",
             discussion: """
-                Without -o it is in the bus's library; so it is with -o where the bus may not write there, and is copied from there. The take is over then; where it \
-                fails, it is as it was. One that is shorter than its --min is joined all the same, and told. Ctrl-C ends this command, and not the joining.
+                Without -o the movie is stored in the library of the bus. If the bus may not write to the path of -o, \
+                the movie is copied from the library. The take has then ended. After an error it is unchanged. A take \
+                that is shorter than its --min is joined too, and this is reported. Ctrl-C ends this command, but not \
+                the joining.
 
                 With --json: the answer of take.finish.
                 """)
 
         @OptionGroup var options: GlobalOptions
         @OptionGroup var place: Place
-        @Option(help: ArgumentHelp("What it is called in the library (default: as the take).", valueName: "name"))
+        @Option(help: ArgumentHelp("The name in the library (default: the name of the take).", valueName: "name"))
         var name: String?
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
 
         func validate() throws {
-            if place.output != nil, name != nil { throw ValidationError("-o and --name are two places for one movie.") }
+            if place.output != nil, name != nil {
+                throw ValidationError("-o and --name can't be used together: a movie goes to one place.")
+            }
         }
 
         func run(_ client: Client) async throws {
@@ -365,8 +379,8 @@ extension TakeCommand {
 
     struct Discard: TakeStep {
         static let configuration = CommandConfiguration(
-            abstract: "Throws takes away, with all of their segments.",
-            discussion: "With --json: the files that were there, {\"take\", \"deleted\"}, a line for each take.")
+            abstract: "Deletes takes with all of their segments.",
+            discussion: "With --json: {\"take\", \"deleted\"} with the deleted files, one line per take.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: [String]

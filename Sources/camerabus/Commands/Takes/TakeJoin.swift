@@ -2,26 +2,27 @@ import BusClient
 import BusProtocol
 import Glibc
 
-/// The end of a take: its segments become one file.
+/// Joins the segments of a take to one file.
 struct TakeJoin {
     let client: Client
     let patience: Duration
 
-    /// A take that is joined, with the files where this user finds them.
+    /// A joined take, with the paths of its files for this user.
     struct Finished {
         var take: FinishedTake
         var path: String
         var cover: String?
-        /// nil: the files are here; else how to have them.
+        /// How to get the files; nil: they are on this machine.
         var advice: String?
     }
 
-    /// Joins the segments; where the bus may not write, in its library, from where the files are copied.
+    /// Joins the segments. If the bus may not write to the target, it uses its library, and the files are copied from
+    /// there.
     ///
     /// - Parameters:
     ///   - target: absolute; nil: in the library.
     ///   - name: what it is called there.
-    ///   - replaces: a file that is there already makes room, and comes back where there is no new one.
+    ///   - replaces: moves an existing file aside; it gets its name back if there is no new one.
     /// - Throws: ``Failure`` when neither can be.
     func finish(
         _ id: String, to target: String?, name: String? = nil, replaces: Bool = false
@@ -59,9 +60,10 @@ struct TakeJoin {
         return try await finishInLibrary(id, copyingTo: target)
     }
 
-    /// What becomes of a take that nobody waits for any more while its segments are joined: the bus does not ask who waits.
+    /// The note for a user who stops waiting: the bus joins the segments anyway.
     static func goesOn(_ id: String) -> String {
-        "The bus goes on joining: 'camerabus take show \(id)' tells when the take is over, 'camerabus library list --take \(id)' where the movie is."
+        "The bus continues to join the segments. 'camerabus take show \(id)' fails with takeNotFound when it is done; "
+            + "then 'camerabus library list --take \(id)' shows the movie."
     }
 
     private func join(_ id: String, to target: String? = nil, name: String? = nil) async throws(ClientError)
@@ -83,13 +85,13 @@ struct TakeJoin {
         let download = Download(client, timeout: patience, replaces: false)
         // Before the segments are gone.
         if let first = segments.first { try await download.check(segments.map(\.path), of: first.id) }
-        Output.note("The bus may not write there: the movie goes into its library, and comes from there.")
+        Output.note("The bus may not write there. The movie is stored in its library, and copied from there.")
         let take = try await join(id)
         do {
-            try await download.bring(id, from: take.path, to: target)
+            try await download.fetch(id, from: take.path, to: target)
             guard let cover = take.cover else { return Finished(take: take, path: target, cover: nil) }
             let picture = Self.cover(of: target)
-            try await download.bring(id, "cover", from: cover, to: picture)
+            try await download.fetch(id, "cover", from: cover, to: picture)
             return Finished(take: take, path: target, cover: picture)
         } catch {
             Output.note(Table.printable(Download.way(to: id, target)))

@@ -1,7 +1,7 @@
 import BusClient
 import JSON
 
-/// What is said of takes, in people's words.
+/// Texts about takes.
 enum TakeText {
     /// How far one is: `segment 2  0:03.1  0:06.2 in all  0:08.8 left`, `2 segments  0:06.2 in all  0:08.8 left`.
     static func progress(_ take: TakeState) -> String {
@@ -24,7 +24,7 @@ enum TakeText {
     static func ended(_ ending: SegmentEnding) -> String {
         let left = ending.remaining.map { ", \(MovieText.time($0)) left" } ?? ""
         let lengths = "\(MovieText.time(ending.duration)), \(MovieText.time(ending.total)) in all\(left)."
-        let what = ending.isKept ? lengths : "Nothing of the segment was kept."
+        let what = ending.isKept ? lengths : "The segment was not kept."
         guard !ending.isSuccess else { return what }
         return "\(ending.reason): \(ending.message ?? "The segment has ended.") \(what)"
     }
@@ -33,20 +33,20 @@ enum TakeText {
     static func remark(_ event: String, _ json: JSONValue) -> String? {
         switch event {
         case "recordDurationLessMinRecordDuration":
-            "It is to be \(time(json["minDuration"])) at least."
+            "The take is shorter than its minimum of \(time(json["minDuration"]))."
         case "recordDurationLargerEqualMaxRecordDuration":
-            "It is as long as it may be."
+            "The take has reached its maximum length."
         case "didEndSegment": (try? SegmentEnding(json)).map(ended)
-        case "didDeleteSegment": "The segment is gone, \(time(json["total"])) in all."
+        case "didDeleteSegment": "The segment is deleted; \(time(json["total"])) in all."
         case "didFinishTake" where json["success"] == false: json["error"]?["message"]?.string
         default: nil
         }
     }
 
-    /// What to say of a take that is shorter than it is to be; nil: it isn't, or may be as short as you like.
+    /// The note for a take that is shorter than its minimum; nil: it is not, or has none.
     static func shortness(_ take: TakeState) -> String? {
         guard let least = take.minDuration, take.total < least else { return nil }
-        return "The take is \(MovieText.time(take.total)) long, and is to be \(MovieText.time(least)) at least."
+        return "The take is \(MovieText.time(take.total)) long; its minimum is \(MovieText.time(least))."
     }
 
     /// How much is joined: `joining 42 %`.
@@ -72,7 +72,8 @@ enum TakeText {
         return table
     }
 
-    /// The finished movie's file, or its id where that is on another machine, on standard output, all else on standard error.
+    /// The finished movie's file, or its id where that is on another machine, on standard output, all else on standard
+    /// error.
     static func tell(_ finished: TakeJoin.Finished, asJSON: Bool) throws {
         if asJSON { return try Output.json(finished.take.json) }
         try Output.line(Table.printable(finished.path))
