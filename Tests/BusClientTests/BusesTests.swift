@@ -173,7 +173,7 @@ import Testing
         #expect(first.parts.map(\.offset) == [0, 300_000] && first.spread == 300_000)
         #expect(first.uncertainty == 3000 && first.unsure.isEmpty)
         #expect(first["here/cam0"]?.header.sequence == 1 && first["here/cam1"] == nil)
-        #expect(first.description == "rig/cam0, here/cam0: 0.3 ms apart, wrong by 0.003 ms at most")
+        #expect(first.description == "rig/cam0, here/cam0: 0.3 ms apart, error at most 0.003 ms")
 
         let waiting = Task { try await sets.next() }
         publishError(here, .deviceDisconnected)
@@ -198,11 +198,11 @@ import Testing
 
     @Test func `what is known of clocks is said in words`() {
         let kept = HostClock(isSynchronized: true, error: 2_500_000)
-        #expect(kept.description == "wrong by 2.5 ms at most")
+        #expect(kept.description == "error at most 2.5 ms")
         let left = HostClock(isSynchronized: false, error: 12_345_678)
-        #expect(left.description == "wrong by 12.3 ms at most, and kept by nobody now")
+        #expect(left.description == "error at most 12.3 ms, not synchronized now")
         let unknown = HostClock(isSynchronized: false, error: nil)
-        #expect(unknown.description.contains("not known"))
+        #expect(unknown.description.contains("error unknown"))
         #expect(HostClock.milliseconds(0) == "0" && HostClock.milliseconds(40_000) == "0.04")
         #expect(HostClock.milliseconds(3_000_000_000) == "3000")
 

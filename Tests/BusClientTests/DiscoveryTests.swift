@@ -33,7 +33,7 @@ import Testing
         _ = try UnixSocket.listen(at: "\(home.path)/command.sock", mode: 0o600)
         #expect(
             throws: ClientError.noBus(
-                lookedAt: [.init(directory: home.path, why: "its socket is left over: nobody answers")])
+                lookedAt: [.init(directory: home.path, why: "no process answers at its socket")])
         ) { try BusDiscovery.find(flag: home.path, environment: [:]) }
     }
 
@@ -49,6 +49,6 @@ import Testing
             Issue.record("\(String(describing: error))")
             return
         }
-        #expect(places.last == .init(directory: path, why: "belongs to somebody else"))
+        #expect(places.last == .init(directory: path, why: "belongs to another user"))
     }
 }

@@ -115,11 +115,11 @@ import Testing
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let frames = try await client.frames("cam0", "gray", silence: .milliseconds(100))
         let gone = await #expect(throws: ClientError.self) { try await frames.next() }
-        #expect(gone?.description.contains("its worker gives no sign of life") == true)
+        #expect(gone?.description.contains("its worker does not respond") == true)
         bus.givesSignOfLife = true
         let second = try await client.frames("cam0", "gray", silence: .milliseconds(100))
         let silent = await #expect(throws: ClientError.self) { try await second.next() }
-        #expect(silent?.description.contains("though its worker is alive") == true)
+        #expect(silent?.description.contains("but its worker is alive") == true)
     }
 
     @Test func `a worker that does not serve its socket is told in time`() async throws {
@@ -186,7 +186,7 @@ import Testing
         let error = await #expect(throws: ClientError.self) {
             _ = try await client.frames("cam0", "gray", timeout: .seconds(8))
         }
-        #expect(error?.description.contains("does not take up our subscriptions") == true, "\(error as Any)")
+        #expect(error?.description.contains("accepts this client but not its subscriptions") == true, "\(error as Any)")
         // An answer that was lost is asked for again.
         let waiting = Task { try await client.frames("cam0", "gray", timeout: .seconds(20)) }
         try await eventually { bus.subscriptions.contains { $0.hasPrefix("ack/") } }

@@ -75,7 +75,7 @@ import Testing
             Issue.record("\(String(describing: loss))")
             return
         }
-        #expect("\(try #require(loss))".contains("its lease of 0.09 s has run out"))
+        #expect("\(try #require(loss))".contains("its lease of 0.09 s has expired"))
     }
 
     @Test func `a link that was cut is a reason to renew at once`() async throws {

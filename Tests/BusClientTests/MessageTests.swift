@@ -36,7 +36,7 @@ import Testing
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let messages = try await client.watch(["state/"], silence: .milliseconds(300))
         let error = await #expect(throws: ClientError.self) { try await messages.next() }
-        #expect(error == .silent("No sign of the bus for 0.3 s."))
+        #expect(error == .silent("No heartbeat of the bus for 0.3 s."))
         let heartbeats = try await client.watch(["heartbeat"], silence: .seconds(600))
         bus.beat()
         #expect(try await heartbeats.next().topic == "heartbeat/")

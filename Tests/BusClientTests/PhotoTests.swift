@@ -83,7 +83,7 @@ import Testing
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let photo = try #require(try await client.capturePhoto(["device": "cam0"]).photos.first)
         #expect(photo.data == nil && photo.path == "/v/a.jpg" && photo.id == "e1" && photo.error?.reason == .diskFull)
-        await #expect(throws: ClientError.unreadable("The bus answered with a photo that did not come.")) {
+        await #expect(throws: ClientError.unreadable("The answer of the bus is invalid: its photo is missing.")) {
             _ = try await client.capturePhoto(["device": "cam1"])
         }
     }
@@ -109,7 +109,7 @@ import Testing
         #expect(found.duration == .milliseconds(2900) && found.photoDisplayTime == .milliseconds(1400))
         #expect(found.dropped == 5)
         #expect(found.contentIdentifier.hasPrefix("7E0A") && found.width == 4 && found.bytes == 3 && found.path == nil)
-        await #expect(throws: ClientError.unreadable("The bus answered with a movie that did not come.")) {
+        await #expect(throws: ClientError.unreadable("The answer of the bus is invalid: its movie is missing.")) {
             _ = try await client.capturePhoto(["session": "short"])
         }
     }

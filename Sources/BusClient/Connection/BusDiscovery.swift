@@ -2,8 +2,7 @@ import BusProtocol
 import Glibc
 import LinuxIO
 
-/// Finds the bus that a client talks to, as the protocol says: the directory that is named, else the first of the usual ones with
-/// a live socket.
+/// Finds the bus as the protocol says: the named directory, else the first usual one with a live socket.
 enum BusDiscovery {
     /// A bus on another machine, where one is named; else as ``find(flag:environment:uid:)``.
     static func place(flag: String?, environment: [String: String]) throws(ClientError) -> BusPlace {
@@ -11,7 +10,8 @@ enum BusDiscovery {
         guard named.hasPrefix("tcp://") else { return .local(try find(flag: flag, environment: environment)) }
         guard let server = environment["CAMERABUS_SERVER_KEY"], let own = environment["CAMERABUS_KEY"] else {
             throw .invalidRuntimeDirectory(
-                "For \(named), $CAMERABUS_SERVER_KEY has to be its public key and $CAMERABUS_KEY the file with ours.")
+                "To connect to \(named), set $CAMERABUS_SERVER_KEY to the gateway's public key, and $CAMERABUS_KEY to the file "
+                    + "with your own keys.")
         }
         return .remote(try RemoteBus(named, serverKey: server, keyFile: own))
     }
@@ -30,7 +30,7 @@ enum BusDiscovery {
             let why: String
             if candidates.count > 1, candidate.path == "/tmp/camerabus-\(uid)", !isOurs(candidate.path, uid) {
                 // Anybody may make a directory of that name there, with a bus of their own in it.
-                why = exists(candidate.path) ? "belongs to somebody else" : "no such directory"
+                why = exists(candidate.path) ? "belongs to another user" : "no such directory"
             } else if UnixSocket.isLive(candidate.commandSocket) {
                 return candidate
             } else {
@@ -43,9 +43,9 @@ enum BusDiscovery {
 
     /// Why nobody answers in that directory, in a few words.
     static func absence(_ directory: RuntimeDirectory) -> String {
-        if access(directory.commandSocket, W_OK) == 0 { return "its socket is left over: nobody answers" }
+        if access(directory.commandSocket, W_OK) == 0 { return "no process answers at its socket" }
         switch errno {
-        case EACCES: return "not permitted: is the group camerabus missing?"
+        case EACCES: return "no permission: are you in the group camerabus?"
         case ENOENT where exists(directory.path): return "no bus in it"
         default: return "no such directory"
         }

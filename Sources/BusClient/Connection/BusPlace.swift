@@ -3,7 +3,7 @@ import Glibc
 import LinuxIO
 import ZeroMQ
 
-/// Where a bus is, and how its sockets are reached: on this machine by its runtime directory, on another one by its gateway.
+/// Where a bus is: on this machine in a runtime directory, or on another machine behind a gateway.
 public enum BusPlace: Hashable, Sendable {
     case local(RuntimeDirectory)
     case remote(RemoteBus)
@@ -101,7 +101,8 @@ public struct RemoteBus: Hashable, Sendable {
     /// - Throws: ``ClientError/invalidRuntimeDirectory(_:)`` with what is wrong with them.
     public init(_ address: String, serverKey: String, keyFile: String) throws(ClientError) {
         guard let parsed = TCPAddress(address), parsed.host != "*" else {
-            throw .invalidRuntimeDirectory("A bus on another machine is tcp://HOST:PORT, not '\(address)'.")
+            throw .invalidRuntimeDirectory(
+                "'\(address)' is not an address. A bus on another machine is named tcp://HOST:PORT.")
         }
         var text: String? = serverKey
         if !RemoteCredential.key.isWellFormed(serverKey) {
@@ -109,12 +110,13 @@ public struct RemoteBus: Hashable, Sendable {
         }
         guard let server = text.flatMap({ CurveKey($0) }) else {
             throw .invalidRuntimeDirectory(
-                "'\(serverKey)' has no public key in it: 'camerabus keys server' prints the gateway's on its machine.")
+                "'\(serverKey)' contains no public key. Run 'camerabus keys server' on the gateway's machine to print it."
+            )
         }
-        let own = KeyFile.keys(in: try Self.text(keyFile, "The file with our keys ($CAMERABUS_KEY)"))
+        let own = KeyFile.keys(in: try Self.text(keyFile, "The file with your keys ($CAMERABUS_KEY)"))
         guard let open = own.publicKey.flatMap({ CurveKey($0) }), let secret = own.secretKey.flatMap({ CurveKey($0) })
         else {
-            throw .invalidRuntimeDirectory("'\(keyFile)' has no pair of keys; 'camerabus keys new' makes one.")
+            throw .invalidRuntimeDirectory("'\(keyFile)' contains no pair of keys. Make one with 'camerabus keys new'.")
         }
         self.address = parsed
         self.serverKey = server

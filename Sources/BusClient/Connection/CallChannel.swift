@@ -6,8 +6,8 @@ import ZeroMQ
 
 /// Requests and their answers, over one DEALER socket. Lives on the loop's thread.
 ///
-/// A request is only given to libzmq while the bus is connected (`ZMQ_IMMEDIATE`), so that none is carried out long after its
-/// caller has given up; until then it waits here.
+/// A request is only given to libzmq while the bus is connected (`ZMQ_IMMEDIATE`), so that none is carried out long
+/// after its caller has given up; until then it waits here.
 final class CallChannel {
     typealias Outcome = Result<Answer, ClientError>
     /// The requests that take back what was answered.
@@ -41,7 +41,7 @@ final class CallChannel {
     /// Of each of these frames: what a bus attaches to an answer is less in all.
     static let maximumFrameBytes = 257 << 20
 
-    private unowned let loop: ClientLoop
+    private unowned let loop: any SocketLoop
     private let place: BusPlace
     private let greeting: [UInt8]
     private let socket: Socket
@@ -60,14 +60,16 @@ final class CallChannel {
     private var nextExamination: Int64 = 0
     private var cutWaiters: [Int64: () -> Void] = [:]
 
-    /// How long a connection may take before it is looked what keeps it.
+    /// The most requests that wait for an answer.
+    static let maximumPending = 512
+    /// The time that a connection may take before the cause of the delay is examined.
     private static let connecting = Duration.seconds(1)
     private static let examinationInterval = Duration.seconds(1)
-    /// A gateway that lets nobody in for a moment, as it is busy, is told so by trying again.
+    /// A busy gateway may refuse a client for a moment. So many refusals in a row are final.
     private static let decidingRefusals = 2
 
-    /// - Parameter name: told to the bus on every further connection, so that it knows its holder again.
-    init(_ loop: ClientLoop, _ place: BusPlace, name: String) throws(ZeroMQError) {
+    /// - Parameter name: sent on every new connection, so that the bus recognizes the holder.
+    init(_ loop: any SocketLoop, _ place: BusPlace, name: String) throws(ZeroMQError) {
         self.loop = loop
         self.place = place
         greeting = Request(id: nil, method: "bus.hello", params: ["client": .string(name)]).serialized
@@ -86,7 +88,7 @@ final class CallChannel {
 
     func start(_ call: Call, _ finish: @escaping (Outcome) -> Void) {
         guard !isClosed else { return finish(.failure(.closed)) }
-        guard pending.count < Client.maximumPendingCalls else { return finish(.failure(.tooManyCalls)) }
+        guard pending.count < Self.maximumPending else { return finish(.failure(.tooManyCalls)) }
         let id = call.id
         let alarm = loop.schedule(at: call.deadline) { [weak self] in self?.runOut(id) }
         pending[id] = Pending(call: call, alarm: alarm, finish: finish)
@@ -255,14 +257,17 @@ final class CallChannel {
     private func outcome(_ result: JSONValue, _ attachments: [Payload], of method: String) -> Outcome {
         let announced = (result["attachments"]?.array ?? []).map { $0["bytes"]?.integer }
         guard announced == attachments.map({ Int64($0.count) }) else {
-            return .failure(.unreadable("The bus answered \(method) with other attachments than it announced."))
+            return .failure(
+                .unreadable(
+                    "The answer of the bus to \(method) is invalid: its attachments differ from the announced ones."))
         }
         return .success(Answer(result: result, attachments: attachments, connection: connections))
     }
 
     private func runOut(_ id: Int64) {
         guard let waiting = pending[id] else { return }
-        // A socket that takes connections and doesn't go on from there is of a bus that is stopped, or that lets us wait.
+        // A socket that takes connections and doesn't go on from there is of a bus that is stopped, or that lets us
+        // wait.
         if place.isRemote, !waiting.isSent, !isConnected {
             giveUp(id, .unreachable(address: place.name, obstacle ?? .noAnswer))
         } else if place.isRemote, waiting.isSent, waiting.call.method == "bus.hello" {

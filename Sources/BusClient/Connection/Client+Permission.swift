@@ -2,7 +2,8 @@ import BusProtocol
 public import JSON
 
 extension Client {
-    /// What this user may do, by medium (`video`, `audio`, `libraryAdd`, `library`): `notDetermined`, `restricted`, `denied` or `authorized`.
+    /// What this user may do, by medium (`video`, `audio`, `libraryAdd`, `library`): `notDetermined`, `restricted`,
+    /// `denied` or `authorized`.
     ///
     /// Of a bus that knows no permission everything is authorized.
     public func authorization(timeout: Duration = defaultTimeout) async throws(ClientError) -> [String: String] {
@@ -69,13 +70,15 @@ extension Client {
         switch status {
         case "notDetermined":
             message =
-                "Nobody has allowed uid \(greeting.uid) \(media) yet; 'camerabus allow \(greeting.uid) \(media)', typed by an administrator, does."
+                "uid \(greeting.uid) has no permission for \(media) yet. "
+                + "An administrator allows it with 'camerabus allow \(greeting.uid) \(media)'."
         case "denied":
             message =
-                "An administrator has refused uid \(greeting.uid) \(media); 'camerabus allow \(greeting.uid) \(media)', typed by one, allows it."
+                "An administrator has refused \(media) to uid \(greeting.uid). "
+                + "An administrator allows it with 'camerabus allow \(greeting.uid) \(media)'."
         default:
             message =
-                "The configuration keeps uid \(greeting.uid) from \(media): see [permission] in camerabus.toml."
+                "The configuration refuses \(media) to uid \(greeting.uid). See [permission] in camerabus.toml."
         }
         return .refused(
             BusError(.unauthorized, message, ["status": .string(status), "needed": .string(media)]))

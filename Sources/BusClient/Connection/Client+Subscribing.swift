@@ -7,16 +7,19 @@ extension Client {
     ///
     /// - Parameters:
     ///   - device: its id.
-    ///   - rendition: nil: `native`, and from another machine `jpeg`. `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror]`:
+    ///   - rendition: nil: `native`, and from another machine `jpeg`. `native`, or
+    ///     `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror]`:
     ///     `jpeg:640x360@10`.
-    ///   - shared: takes the pixels from memory that all readers share, without a copy. The device overwrites a frame when some more
-    ///     have come, four at least: use it at once, and then ask ``Payload/isIntact``. Where no shared memory can be had, from a bus that
-    ///     knows none or for want of memory, frames come as usual, and ``Payload/isShared`` is false. New rings, new formats
-    ///     and new workers are followed without a word.
-    ///   - newest: how many frames are kept for a late reader; older ones are left out and counted. Of a format whose frames build
-    ///     on one another (H.264) at least 64 are kept, since after a loss it goes on with a key frame only.
-    ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever. In any case it ends
-    ///     with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a sign of life.
+    ///   - shared: takes the pixels from memory that all readers share, without a copy. The device overwrites a frame
+    ///     when some more have come, four at least: use it at once, and then ask ``Payload/isIntact``. Where no shared
+    ///     memory can be had, from a bus that knows none or for want of memory, frames come as usual, and
+    ///     ``Payload/isShared`` is false. New rings, new formats and new workers are followed without a word.
+    ///   - newest: how many frames are kept for a late reader; older ones are left out and counted. Of a format whose
+    ///     frames build on one another (H.264) at least 64 are kept, since after a loss it goes on with a key frame
+    ///     only.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever. In any
+    ///     case it ends with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a
+    ///     sign of life.
     ///   - timeout: for the subscription itself.
     /// - Throws: ``ClientError/refused(_:)`` with `deviceNotFound`, or `invalidParams` for what can't be a topic.
     public func frames(
@@ -40,8 +43,8 @@ extension Client {
         guard case .media(let topic)? = Topic.parse(Topic.frame(device, rendition).bytes) else {
             throw .refused(
                 DeviceID.isValid(device)
-                    ? .invalidParams("rendition", "'\(rendition)' is no rendition")
-                    : .invalidParams("device", "'\(device)' is no device id"))
+                    ? .invalidParams("rendition", "'\(rendition)' is not a rendition")
+                    : .invalidParams("device", "'\(device)' is not a device id"))
         }
         let deadline = monotonic(after: timeout)
         // The socket of a device that isn't there would stay silent; the bus knows better.
@@ -74,12 +77,14 @@ extension Client {
             self, device: device, media: media, rendition: rendition, number: number, mailbox: mailbox, ring: ring)
     }
 
-    /// Subscribes to topics of the events socket; on return the subscription is in force, and the current values of the `state/`
-    /// topics are on their way.
+    /// Subscribes to topics of the events socket; on return the subscription is in force, and the current values of the
+    /// `state/` topics are on their way.
     ///
     /// - Parameters:
     ///   - topics: whole topics, or beginnings of topics: `state/`, `event/device/cam0/`, `heartbeat/`.
-    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long; nil: waits for ever, also for the next bus after one that was killed. One that ends in order ends it at once, with ``ClientError/ended(directory:)``.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long; nil: waits for
+    ///     ever, also for the next bus after one that was killed. One that ends in order ends it at once, with
+    ///     ``ClientError/ended(directory:)``.
     ///   - timeout: for the subscription itself.
     public func watch(
         _ topics: [String], silence: Duration? = nil, timeout: Duration = defaultTimeout

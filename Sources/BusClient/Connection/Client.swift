@@ -5,21 +5,21 @@ import LinuxIO
 import Synchronization
 import ZeroMQ
 
-/// A connection to a CameraBus. Safe to use from any task.
+/// A connection to a CameraBus. It can be used from any task.
 ///
-/// One thread of its own holds the sockets. Every call has a time limit, and a task that is cancelled stops waiting at once. When
-/// the bus is started again, calls and subscriptions go on by themselves; what was under way is lost and says so.
+/// One thread of its own holds the sockets. Every call has a time limit, and a cancelled task stops waiting at once.
+/// When the bus restarts, calls and subscriptions continue; calls that were under way fail.
 public final class Client: Sendable {
-    /// Requests that may wait for an answer at a time.
-    public static let maximumPendingCalls = 512
-    /// How long an answer may take unless said otherwise.
+    /// The most requests that may wait for an answer.
+    public static let maximumPendingCalls = CallChannel.maximumPending
+    /// The default time limit of a call.
     public static let defaultTimeout = Duration.seconds(10)
 
     /// Frames that are kept of a format whose frames build on one another.
     static let chainedFrames = 64
 
-    /// How long no heartbeat may come, of which there is one a second: after that, the bus is hung or gone.
-    public static let silenceOfNobody = Duration.seconds(3)
+    /// The longest time without a heartbeat (one per second). After it the bus counts as hung or gone.
+    public static let silenceOfNobody = Subscription.silenceWithoutHeartbeat
 
     /// Where the bus is.
     public let place: BusPlace
@@ -27,7 +27,8 @@ public final class Client: Sendable {
     public var directory: RuntimeDirectory? { place.directory }
     /// What the bus said of itself at the first contact.
     public let greeting: Greeting
-    /// The token that ``configure(_:lock:mode:dryRun:timeout:)`` and ``set(_:controls:lock:timeout:)`` use when none is given:
+    /// The token that ``configure(_:lock:mode:dryRun:timeout:)`` and ``set(_:controls:lock:timeout:)`` use when none is
+    /// given:
     /// `$CAMERABUS_LOCK`, which `camerabus lock … -- COMMAND` sets.
     public let defaultLock: String?
 
@@ -47,13 +48,16 @@ public final class Client: Sendable {
     ///
     /// - Parameters:
     ///   - runtimeDirectory: where to look, and nowhere else; nil: `$CAMERABUS_RUNTIME_DIR`, else the first of
-    ///     `$XDG_RUNTIME_DIR/camerabus`, `/run/camerabus` and `/tmp/camerabus-<uid>` where a bus answers. In place of a directory it may be
-    ///     the address of a bus on another machine, `tcp://HOST:PORT`: its key is in `$CAMERABUS_SERVER_KEY`, our keys are in the file
+    ///     `$XDG_RUNTIME_DIR/camerabus`, `/run/camerabus` and `/tmp/camerabus-<uid>` where a bus answers. In place of a
+    ///     directory it may be
+    ///     the address of a bus on another machine, `tcp://HOST:PORT`: its key is in `$CAMERABUS_SERVER_KEY`, our keys
+    ///     are in the file
     ///     `$CAMERABUS_KEY`.
     ///   - name: the program's, for others to read: who holds a lock is told by it.
     ///   - defaultLock: ``defaultLock``, where it isn't that of `$CAMERABUS_LOCK`; empty: none.
     ///   - timeout: for the first answer.
-    /// - Throws: ``ClientError/noBus(lookedAt:)`` when none runs; for another machine ``ClientError/unreachable(address:_:)``, as soon as that is sure.
+    /// - Throws: ``ClientError/noBus(lookedAt:)`` when none runs; for another machine
+    ///   ``ClientError/unreachable(address:_:)``, as soon as that is sure.
     public static func connect(
         runtimeDirectory: String? = nil, name: String, defaultLock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Client {
@@ -61,9 +65,11 @@ public final class Client: Sendable {
         return try await connect(to: place, name: name, defaultLock: defaultLock, timeout: timeout)
     }
 
-    /// Where ``connect(runtimeDirectory:name:defaultLock:timeout:)`` finds the bus. On another machine nobody is asked yet.
+    /// Where ``connect(runtimeDirectory:name:defaultLock:timeout:)`` finds the bus. On another machine nobody is asked
+    /// yet.
     ///
-    /// - Throws: ``ClientError/noBus(lookedAt:)``, and ``ClientError/invalidRuntimeDirectory(_:)`` also for keys that can't be read.
+    /// - Throws: ``ClientError/noBus(lookedAt:)``, and ``ClientError/invalidRuntimeDirectory(_:)`` also for keys that
+    ///   can't be read.
     public static func place(runtimeDirectory: String? = nil) throws(ClientError) -> BusPlace {
         var environment: [String: String] = [:]
         for variable in ["CAMERABUS_RUNTIME_DIR", "XDG_RUNTIME_DIR", "CAMERABUS_SERVER_KEY", "CAMERABUS_KEY"] {
@@ -90,7 +96,8 @@ public final class Client: Sendable {
         }
     }
 
-    /// Ends the connection: what waits gets ``ClientError/closed``. Dropping the last reference does the same, without waiting for it.
+    /// Ends the connection: what waits gets ``ClientError/closed``. Dropping the last reference does the same, without
+    /// waiting for it.
     public func close() async {
         line.handle.stop()
         await line.handle.waitForEnd()
@@ -115,11 +122,12 @@ public final class Client: Sendable {
         try await line.ask(method, params, timeout: timeout)
     }
 
-    /// Returns when the connection for requests has ended that there is now, or the task is cancelled; at once where there is none. It comes about
-    /// again by itself, where it can.
+    /// Returns when the connection for requests has ended that there is now, or the task is cancelled; at once where
+    /// there is none. It comes about again by itself, where it can.
     public func waitUntilCut() async { await line.waitUntilCut() }
 
-    /// A request that takes its time, and that is not repeated: giving it up tells the bus, which then need not go on with it.
+    /// A request that takes its time, and that is not repeated: giving it up tells the bus, which then need not go on
+    /// with it.
     func cancellableRequest(
         _ method: String, _ params: JSONValue, timeout: Duration
     ) async throws(ClientError) -> Answer {
@@ -127,10 +135,11 @@ public final class Client: Sendable {
         return try await line.ask(method, params, timeout: timeout, key: key)
     }
 
-    /// A request that the bus may hold back: giving it up tells the bus, and a success that comes too late is taken back.
+    /// A request that the bus may hold back: giving it up tells the bus, and a success that comes too late is taken
+    /// back.
     ///
-    /// When the bus ends before it has answered, the next one is asked the same under the same key: if the request was carried out by
-    /// then, its answer comes now.
+    /// When the bus ends before it has answered, the next one is asked the same under the same key: if the request was
+    /// carried out by then, its answer comes now.
     func patientCall(
         _ method: String, _ params: JSONValue, timeout: Duration,
         undo: @escaping CallChannel.Undo
@@ -167,7 +176,8 @@ public final class Client: Sendable {
         }
     }
 
-    /// A request that does no harm when it is carried out twice: when the bus ends before it has answered, the next one is asked.
+    /// A request that does no harm when it is carried out twice: when the bus ends before it has answered, the next one
+    /// is asked.
     ///
     /// - Parameter isDone: whether that refusal, from a bus that is asked again, says that the one before had done it.
     func repeatedCall(

@@ -3,7 +3,7 @@ import JSON
 import Synchronization
 import ZeroMQ
 
-/// The way to the bus: the loop's thread, and questions put to it from any task.
+/// The connection to the bus: the thread of the loop, and requests to it from any task.
 final class ClientConnection: Sendable {
     let handle: ClientLoop.Handle
     private let lastID = Atomic<Int64>(0)
@@ -11,7 +11,8 @@ final class ClientConnection: Sendable {
     init(_ place: BusPlace, name: String) throws(ClientError) {
         handle = try ClientLoop.Handle()
         handle.post { loop in
-            // Without a socket every question runs out of time; there is no more to tell of a machine without descriptors.
+            // Without a socket every question runs out of time; there is no more to tell of a machine without
+            // descriptors.
             guard let channel = try? CallChannel(loop, place, name: name) else { return }
             loop.add(channel)
         }
@@ -42,7 +43,7 @@ final class ClientConnection: Sendable {
         let id = lastID.add(1, ordering: .relaxed).newValue
         let bytes = Request(id: .integer(id), method: method, params: params, key: key).serialized
         guard bytes.count <= BusLimits.maxRequestBytes else {
-            let message = "A request may have \(BusLimits.maxRequestBytes) bytes, this one has \(bytes.count)."
+            let message = "The request is too long: \(bytes.count) bytes of at most \(BusLimits.maxRequestBytes)."
             throw .refused(.limitExceeded(.requestBytes, message))
         }
         let call = CallChannel.Call(

@@ -4,17 +4,17 @@ import LinuxIO
 import Synchronization
 import ZeroMQ
 
-/// The one thread of a client: it owns the sockets, which never cross threads, and does what others post to it.
+/// The one thread of a client. It owns the sockets, which never cross threads, and runs posted actions.
 ///
 /// Only ``ClientLoop/Handle`` is used from outside.
-final class ClientLoop {
+final class ClientLoop: SocketLoop {
     let context: Context
     /// Requests; nil until the client is connected.
     private(set) var calls: CallChannel?
     private(set) var subscriptions: [UInt64: Subscription] = [:]
     private var endNotice: EndNoticeListener?
     private let handle: Handle
-    /// Who waits to be told what stands between us and the gateway.
+    /// The callers that wait for an examination.
     private var examining: [(GatewayObstacle?) -> Void] = []
     private var appointments: [(token: UInt64, time: Int64, action: () -> Void)] = []
     private var lastToken: UInt64 = 0
@@ -36,7 +36,7 @@ final class ClientLoop {
         pollSet = nil
     }
 
-    /// Has subscriptions that are not at the bus itself end with it, too.
+    /// Ends subscriptions at workers when the bus ends.
     func awaitEndNotice(_ place: BusPlace) throws(ZeroMQError) {
         guard endNotice == nil else { return }
         endNotice = try EndNoticeListener(context, place)
@@ -48,10 +48,8 @@ final class ClientLoop {
         pollSet = nil
     }
 
-    /// To be called when somebody's sources are others than before.
     func sourcesChanged() { pollSet = nil }
 
-    /// Calls the action once at that time (monotonic nanoseconds).
     @discardableResult
     func schedule(at time: Int64, _ action: @escaping () -> Void) -> UInt64 {
         lastToken += 1
@@ -64,7 +62,6 @@ final class ClientLoop {
         appointments.removeAll { $0.token == token }
     }
 
-    /// Calls back when it is known what stands between us and the gateway, if anything does. One examination is for all who wait for it.
     func examine(_ bus: RemoteBus, _ tell: @escaping (GatewayObstacle?) -> Void) {
         examining.append(tell)
         guard examining.count == 1 else { return }
@@ -175,8 +172,8 @@ extension ClientLoop {
 
         /// Does the action on the loop's thread, soon.
         ///
-        /// - Parameter unlessCancelled: not if the current task is cancelled. Asked in the same breath, so that what its
-        ///   cancellation handler posts comes later.
+        /// - Parameter unlessCancelled: not if the current task is cancelled. Asked in the same breath, so that what
+        ///   its cancellation handler posts comes later.
         /// - Returns: why it will never be done.
         @discardableResult
         func post(

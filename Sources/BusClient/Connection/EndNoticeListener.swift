@@ -1,7 +1,7 @@
 import BusProtocol
 import ZeroMQ
 
-/// Hears the bus's last word for those of a client's subscriptions that are at its workers, where it is not said.
+/// Listens to the end notice of the bus, for subscriptions at workers, which do not get it.
 final class EndNoticeListener {
     private let socket: Socket
 

@@ -1,4 +1,4 @@
-/// What stands between a client and the bus behind a gateway.
+/// The obstacle between a client and the bus behind a gateway.
 public enum GatewayObstacle: Hashable, Sendable {
     /// The name has no address; the resolver's words.
     case noAddress(String)
@@ -20,8 +20,9 @@ public enum GatewayObstacle: Hashable, Sendable {
     case eventsPort
     /// The gateway has another key than the one by which it was to be known.
     case wrongServerKey
-    /// It has the key by which it was to be known, and does not let us in: it doesn't know this key of ours, or hasn't come to looking whether it
-    /// does. Who isn't known is left without an answer, so that one can't be told from the other.
+    /// It has the key by which it was to be known, and does not let us in: it doesn't know this key of ours, or hasn't
+    /// come to looking whether it does. Who isn't known is left without an answer, so that one can't be told from the
+    /// other.
     case notLetIn(key: String)
 
     /// It doesn't change by waiting, also for who was connected before: keys have to be changed.
@@ -48,28 +49,31 @@ public enum GatewayObstacle: Hashable, Sendable {
     /// - Parameter address: of the gateway.
     public func sentence(_ address: String) -> String {
         switch self {
-        case .noAddress(let why): "The host of \(address) is not known here: \(why)."
+        case .noAddress(let why): "The host of \(address) is unknown: \(why)."
         case .refused:
-            "\(address): Connection refused. No gateway listens there: on that machine 'systemctl status camerabus-gateway' says why, "
-                + "and [tcp] in its gateway.toml where it listens."
+            "\(address): Connection refused. No gateway listens there. On that machine, 'systemctl status camerabus-gateway' "
+                + "shows its state, and [tcp] in gateway.toml sets its address."
         case .noConnection(let why): "\(address): \(why)."
         case .noAnswer:
-            "Nothing answers at \(address). A firewall may be between: three ports are needed, that one and the two after it."
-        case .silent: "What listens at \(address) says nothing: it hangs, or is no gateway."
+            "Nothing answers at \(address). Check the firewall: it must allow three ports, this one and the next two."
+        case .silent: "The server at \(address) does not respond: it hangs, or is not a gateway."
         case .closedAtOnce:
-            "What listens at \(address) ends connections at once: it is no gateway's port for requests, or has too many connections already."
+            "The server at \(address) closes connections at once: it is not the request port of a gateway, "
+                + "or it has too many connections."
         case .noGateway:
-            "What listens at \(address) is no gateway's port for requests, which is 7350 unless its gateway.toml says another."
+            "The server at \(address) is not the request port of a gateway. "
+                + "The request port is 7350, unless gateway.toml there says otherwise."
         case .noReply:
-            "The gateway at \(address) lets us in and does not answer: the bus behind it is away, or this is its port of pictures, the second one behind that of requests."
+            "The gateway at \(address) accepts this client but does not answer: its bus does not run, or this is its media port "
+                + "(the request port plus 2)."
         case .eventsPort:
-            "\(address) is the gateway's port of events. Named is the one before it, that of requests."
+            "\(address) is the event port of the gateway. Use the port before it, the request port."
         case .wrongServerKey:
-            "The gateway at \(address) has another key than the one that it is known by here ($CAMERABUS_SERVER_KEY): 'camerabus keys server' "
-                + "there prints its own. If that has not been changed, somebody is in between."
+            "The key of the gateway at \(address) differs from $CAMERABUS_SERVER_KEY. Compare with 'camerabus keys server' there. "
+                + "If the key was not changed, somebody may intercept the connection."
         case .notLetIn(let key):
-            "The gateway at \(address) did not let this program in: its key is not, or no more, among those that 'camerabus keys' lists there, "
-                + "or the gateway is too busy to look. The key is '\(key)'."
+            "The gateway at \(address) refused this program: 'camerabus keys' there does not list its key, "
+                + "or the gateway is too busy. The key is '\(key)'."
         }
     }
 }

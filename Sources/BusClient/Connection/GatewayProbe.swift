@@ -4,18 +4,15 @@ import LinuxIO
 import Sodium
 import ZeroMQ
 
-/// Looks for what stands between us and a gateway, as a connection of libzmq only says that it has failed.
-///
-/// A connection of its own goes through the first steps of the handshake (ZMTP 3, RFC 23; CURVE, RFC 26), from which it is seen who listens
-/// there and whether it has the key that we know it by; whether we are let in, libzmq finds out.
+/// Finds the obstacle between this client and a gateway, because libzmq only reports that a connection failed.
 struct GatewayProbe {
     private let bus: RemoteBus
 
     private static let connecting = Duration.seconds(3)
     private static let greeting = Duration.seconds(1)
     private static let answering = Duration.seconds(2)
-    /// A gateway leaves who isn't let in without an answer: so long it may take, beyond so many times what connecting has taken, before that or
-    /// its being busy is taken for the reason.
+    /// A gateway leaves who isn't let in without an answer: so long it may take, beyond so many times what connecting
+    /// has taken, before that or its being busy is taken for the reason.
     private static let lettingIn = Duration.milliseconds(600)
     private static let waysOfHandshake = 6
     private static let attempts = 3

@@ -1,12 +1,13 @@
 public import JSON
 
-/// What the bus says of itself to a new client: the result of `bus.hello`.
+/// What the bus reports about itself to a new client: the result of `bus.hello`.
 public struct Greeting: Hashable, Sendable {
     /// The server's version.
     public var version: String
     /// What it can do, beside what every bus can.
     public var features: Set<String>
-    /// Who this client is to it. A pid of 0: a process that it can't see, whose locks last only as long as they are renewed.
+    /// Who this client is to it. A pid of 0: a process that it can't see, whose locks last only as long as they are
+    /// renewed.
     public var uid: Int64
     public var gid: Int64
     public var pid: Int64
@@ -22,7 +23,7 @@ public struct Greeting: Hashable, Sendable {
     init(_ json: JSONValue) throws(ClientError) {
         guard json["server"]?.string == "CameraBus", let version = json["version"]?.string,
             let epoch = json["epoch"]?.string
-        else { throw .unreadable("What answers at the command socket is no CameraBus.") }
+        else { throw .unreadable("The server at the command socket is not a CameraBus.") }
         self.version = version
         self.epoch = epoch
         self.json = json

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Hands elements from the loop's thread to whoever waits for the next one. Bounded: either it keeps the newest, or it says when it is full.
+/// Passes elements from the loop's thread to the task that waits for the next one. It is bounded: it keeps the newest
+/// elements, or reports that it is full.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var elements: [Element] = []

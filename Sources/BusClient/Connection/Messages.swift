@@ -1,6 +1,6 @@
 public import JSON
 
-/// What was published on a topic of the events socket.
+/// A message that was published on a topic of the events socket.
 public struct BusMessage: Hashable, Sendable {
     public var topic: String
     /// The JSON that came with it: {epoch, sequence, previous, value or event…}, or a heartbeat.
@@ -14,8 +14,8 @@ public struct BusMessage: Hashable, Sendable {
 
 /// State and events as they go by, in their order.
 ///
-/// Nothing is left out on this side: who is slow makes the publisher drop, which `previous` of a later message shows. Ends by an
-/// error only. The subscription lasts as long as this value lives.
+/// Nothing is left out on this side: who is slow makes the publisher drop, which `previous` of a later message shows.
+/// Ends by an error only. The subscription lasts as long as this value lives.
 public final class Messages: AsyncSequence, Sendable {
     public typealias Element = BusMessage
     public typealias Failure = ClientError
@@ -38,7 +38,8 @@ public final class Messages: AsyncSequence, Sendable {
     /// Ends the subscription; who waits gets ``ClientError/closed``.
     public func close() { client.endSubscription(number) }
 
-    /// Ends the subscription when all that was published until now has come, or that time is over: it can still be taken.
+    /// Ends the subscription when all that was published until now has come, or that time is over: it can still be
+    /// taken.
     func finish(within time: Duration) async {
         await client.flushSubscription(number, within: time)
         close()

@@ -57,7 +57,8 @@ public final class StateObserver: AsyncSequence, Sendable {
         }
     }
 
-    /// Goes on until the topic's value is as wished, beginning with the one that is known; changes in between are passed over.
+    /// Goes on until the topic's value is as wished, beginning with the one that is known; changes in between are
+    /// passed over.
     ///
     /// - Parameter condition: gets the value; nil: there is none.
     @discardableResult

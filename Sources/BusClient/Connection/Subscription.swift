@@ -5,8 +5,10 @@ import ZeroMQ
 
 /// One SUB socket with its topics, from connecting until it is removed. Lives on the loop's thread.
 ///
-/// It is open once its subscriptions are in force: the publisher's `welcome/` tells that the connection stands, and the answer to
-/// `ack/<nonce>/`, asked for after it, that everything before was heard. libzmq connects again, and subscribes again, by itself.
+/// It is open once its subscriptions are in force: the publisher's `welcome/` tells that the connection stands, and the
+/// answer to
+/// `ack/<nonce>/`, asked for after it, that everything before was heard. libzmq connects again, and subscribes again,
+/// by itself.
 final class Subscription {
     struct Plan: Sendable {
         /// Whose socket.
@@ -41,7 +43,10 @@ final class Subscription {
         case pause
     }
 
-    private unowned let loop: ClientLoop
+    /// How long a publisher may be silent before its heartbeat is missed.
+    static let silenceWithoutHeartbeat = Duration.seconds(3)
+
+    private unowned let loop: any SocketLoop
     private let plan: Plan
     private let socket: Socket
     /// Of one that asks for each message; nil: it subscribes.
@@ -66,7 +71,7 @@ final class Subscription {
     ///   - accept: called with each message on the topics.
     ///   - fail: called when nothing came for as long as the plan allows, and at the end.
     init(
-        _ loop: ClientLoop, _ plan: Plan, opened: @escaping (Result<Void, ClientError>) -> Void,
+        _ loop: any SocketLoop, _ plan: Plan, opened: @escaping (Result<Void, ClientError>) -> Void,
         accept: @escaping ([Message]) -> Disposal, fail: @escaping (ClientError) -> Void
     ) throws(ZeroMQError) {
         self.loop = loop
@@ -218,9 +223,10 @@ final class Subscription {
         guard opened != nil else { return }
         let why =
             isWelcome
-            ? "The socket of \(plan.publisher) lets us in but does not take up our subscriptions (\(plan.place.endpoint(plan.source)))."
-            : "Nobody lets us in at the socket of \(plan.publisher) (\(plan.place.endpoint(plan.source))): it is not served, or not for us."
-                + (plan.place.isRemote ? " A firewall has to let three ports of a gateway through." : "")
+            ? "The socket of \(plan.publisher) accepts this client but not its subscriptions (\(plan.place.endpoint(plan.source)))."
+            : "The socket of \(plan.publisher) (\(plan.place.endpoint(plan.source))) does not accept this client: "
+                + "no process serves it, or it refuses this user."
+                + (plan.place.isRemote ? " A firewall must allow three ports of a gateway." : "")
         finishOpening(.failure(.silent(why)))
     }
 
@@ -239,8 +245,8 @@ final class Subscription {
         guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForSilence() } }
         // Nobody has read meanwhile.
         if isPaused { return alarm(at: MonotonicClock.now() + 1_000_000_000) { $0.watchForSilence() } }
-        // This process may have been stopped, and what came meanwhile lies in the socket: the answer comes behind it. Or its connection
-        // was cut for not reading, and has to come about again.
+        // This process may have been stopped, and what came meanwhile lies in the socket: the answer comes behind it.
+        // Or its connection was cut for not reading, and has to come about again.
         let probe = hexadecimal(randomBytes(8))
         self.probe = probe
         try? socket.subscribe(Topic.ack(nonce: probe).text)
@@ -285,30 +291,30 @@ final class Subscription {
     }
 
     private var mediaPortReport: String {
-        "The connection for \(plan.publisher)'s media was lost and does not come about again (\(plan.place.endpoint(plan.source)))."
+        "The connection for the media of \(plan.publisher) was lost and can't be restored (\(plan.place.endpoint(plan.source)))."
     }
 
     // A worker outlives its coordinator for a while; when neither gives a sign of life, nobody is there.
     private func watchForDeath() {
-        let due = max(lastMessage, lastHeartbeat ?? 0) + Client.silenceOfNobody.clampedNanoseconds
+        let due = max(lastMessage, lastHeartbeat ?? 0) + Self.silenceWithoutHeartbeat.clampedNanoseconds
         guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForDeath() } }
         if !plan.place.isLive {
             let place = ClientError.Place(directory: plan.place.name, why: plan.place.absence)
             return fail(.noBus(lookedAt: [place]))
         }
-        alarm(at: MonotonicClock.now() + Client.silenceOfNobody.clampedNanoseconds) { $0.watchForDeath() }
+        alarm(at: MonotonicClock.now() + Self.silenceWithoutHeartbeat.clampedNanoseconds) { $0.watchForDeath() }
     }
 
     private func silenceReport(_ silence: Int64) -> String {
         let time = ClientError.seconds(silence / 1_000_000)
-        if plan.heartbeatCounts { return "No sign of \(plan.publisher) for \(time) s." }
+        if plan.heartbeatCounts { return "No heartbeat of \(plan.publisher) for \(time) s." }
         // There are none at a gateway's port of media.
-        if asking != nil { return "\(plan.publisher) has sent nothing for \(time) s, though the gateway is there." }
+        if asking != nil { return "\(plan.publisher) has sent nothing for \(time) s, but the gateway is connected." }
         // Heartbeats come once a second: three missing are no accident.
         let isAlive = lastHeartbeat.map { MonotonicClock.now() - $0 < 3_000_000_000 } ?? false
         return isAlive
-            ? "\(plan.publisher) has sent nothing for \(time) s, though its worker is alive."
-            : "\(plan.publisher) has sent nothing for \(time) s, and its worker gives no sign of life."
+            ? "\(plan.publisher) has sent nothing for \(time) s, but its worker is alive."
+            : "\(plan.publisher) has sent nothing for \(time) s, and its worker does not respond."
     }
 
     private func alarm(at time: Int64, _ action: @escaping (Subscription) -> Void) {

@@ -3,7 +3,8 @@ public import JSON
 
 // Where no lock is given and there is no ``defaultLock``, the bus takes one for just the call.
 extension Client {
-    /// The controls of the capture model that a device has, with what they take and their values; and by name what it can do at all.
+    /// The controls of the capture model that a device has, with what they take and their values; and by name what it
+    /// can do at all.
     public func cameraControls(
         _ device: String, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> (controls: [JSONValue], supports: [String: JSONValue]) {
@@ -24,8 +25,8 @@ extension Client {
 
     /// Exposes for a point, and has that exposure locked when it has settled.
     ///
-    /// - Returns: `willLock` beside the rest: false where the camera can't lock it. If another client has the device locked by then, the
-    ///   event `exposureLockFailed` says so.
+    /// - Returns: `willLock` beside the rest: false where the camera can't lock it. If another client has the device
+    ///   locked by then, the event `exposureLockFailed` says so.
     @discardableResult
     public func expose(
         _ device: String, at point: PreviewLayout.Point, thenLock: Bool = false, lock: String? = nil,

@@ -9,7 +9,8 @@ public struct Frame: Sendable {
     public var json: JSONValue
     /// The pixels, where the header's planes say: bytes of the message, or shared memory (``Payload/isShared``).
     public var payload: Payload
-    /// Frames of this topic that were published between the one before and this one, and did not come or were left out here for being late.
+    /// Frames of this topic that were published between the one before and this one, and did not come or were left out
+    /// here for being late.
     public var lost: UInt64
 }
 
@@ -49,7 +50,7 @@ struct RawFrame: Sendable {
         do throws(JSONError) {
             json = try header.withUnsafeBytes { bytes throws(JSONError) in try JSONValue(parsing: bytes) }
         } catch {
-            throw .unreadable("A frame's header is no JSON: \(error).")
+            throw .unreadable("The header of a frame is not valid JSON: \(error).")
         }
         let header: FrameHeader
         do throws(BusError) {
@@ -64,11 +65,11 @@ struct RawFrame: Sendable {
             case .picture(let picture): payload = Payload(picture, ring.late)
             case .gone: return nil
             case .nonsense:
-                throw .unreadable("A message of \(header.device) names a place in shared memory that is none.")
+                throw .unreadable("A message of \(header.device) names an invalid place in shared memory.")
             }
         }
         guard let payload, header.planesFit(in: payload.count) else {
-            throw .unreadable("A frame of \(header.device) has fewer bytes than its header says.")
+            throw .unreadable("A frame of \(header.device) is shorter than its header says.")
         }
         return Frame(header: header, json: json, payload: payload, lost: 0)
     }

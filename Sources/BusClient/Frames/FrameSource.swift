@@ -3,8 +3,8 @@ import Glibc
 import JSON
 import LinuxIO
 
-/// A device of this program's own frames (`source.create`), for filters: seen by others as every camera is. It goes when it is
-/// deleted, or with the process.
+/// A device of this program's own frames (`source.create`), for filters: seen by others as every camera is. It goes
+/// when it is deleted, or with the process.
 ///
 /// Its calls block, for two seconds at most: it is for a thread of your own, one at a time.
 public final class FrameSource {
@@ -30,7 +30,9 @@ public final class FrameSource {
     fileprivate init(_ answer: JSONValue, isCompressed: Bool) throws(ClientError) {
         guard let device = answer["device"]?.string, let uniqueID = answer["uniqueID"]?.string,
             let path = answer["path"]?.string, let bytes = answer["bytes"]?.integer, bytes > 0
-        else { throw .unreadable("source.create did not say where the frames go") }
+        else {
+            throw .unreadable("The answer of the bus to source.create is invalid: it names no place for the frames.")
+        }
         (self.device, self.uniqueID, self.path) = (device, uniqueID, path)
         frameBytes = Int(bytes)
         self.isCompressed = isCompressed
@@ -41,7 +43,8 @@ public final class FrameSource {
     /// - Parameters:
     ///   - pixels: the planes without padding between lines, or a JPEG picture.
     ///   - time: when it was taken, nanoseconds of CLOCK_MONOTONIC: that of the frame that it was made of; 0: now.
-    /// - Returns: false when the device's process is just not there, which is started again by itself: the frame is lost.
+    /// - Returns: false when the device's process is just not there, which is started again by itself: the frame is
+    ///   lost.
     /// - Throws: ``ClientError/refused(_:)`` when the frame has the wrong size, or is not taken from this process.
     @discardableResult
     public func send(_ pixels: UnsafeRawBufferPointer, taken time: Int64 = 0) throws(ClientError) -> Bool {

@@ -1,8 +1,8 @@
 import BusProtocol
 import Synchronization
 
-/// The frames of one topic, the newest first of all: who asks late gets the present, and ``Frame/lost`` tells what was left out.
-/// What counts as lost, late and old is in `Protocol/spec/frames.md`.
+/// The frames of one topic, the newest first: a late reader gets the current frame, and ``Frame/lost`` counts the frames
+/// that were left out. `Protocol/spec/frames.md` defines lost, late and old.
 ///
 /// Ends by an error only. The subscription lasts as long as this value lives.
 public final class Frames: AsyncSequence, Sendable {
@@ -57,11 +57,11 @@ public final class Frames: AsyncSequence, Sendable {
     /// ``Frame/lost`` too.
     public var late: UInt64 { ring?.late.count ?? 0 }
 
-    /// The next frame that is newer than the last one given, and can be used: of a format whose frames build on one another a key
-    /// frame after each loss.
+    /// The next frame that is newer than the last one given, and can be used: of a format whose frames build on one
+    /// another a key frame after each loss.
     ///
-    /// - Throws: ``ClientError/refused(_:)`` when the rendition can't be made, or with `unauthorized` when nothing came because the
-    ///   permission was taken back; ``ClientError/silent(_:)`` as asked for.
+    /// - Throws: ``ClientError/refused(_:)`` when the rendition can't be made, or with `unauthorized` when nothing came
+    ///   because the permission was taken back; ``ClientError/silent(_:)`` as asked for.
     public func next() async throws(ClientError) -> Frame {
         while true {
             let raw: RawFrame

@@ -2,7 +2,8 @@ import BusProtocol
 import LinuxIO
 import ZeroMQ
 
-/// Asks a gateway for media, message by message (``MediaAsk``), so that a slow link shows the present. Lives on the loop's thread.
+/// Requests media from a gateway message by message (``MediaAsk``), so that a slow connection shows the current
+/// picture. On the loop's thread.
 final class MediaRequester {
     private let socket: Socket
     private let monitor: Socket

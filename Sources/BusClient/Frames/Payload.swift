@@ -2,7 +2,7 @@ import FrameRing
 import Synchronization
 import ZeroMQ
 
-/// A frame's pixels, or an attachment, without a copy. Safe to use from any thread.
+/// The pixels of a frame, or an attachment, without a copy. It can be used from any thread.
 public final class Payload: @unchecked Sendable {
     // libzmq counts references to the content atomically, and nobody writes to it after it was received.
     private enum Content {
@@ -28,8 +28,8 @@ public final class Payload: @unchecked Sendable {
     /// Whether the bytes lie in memory that all readers share, where the device overwrites them some frames later.
     public var isShared: Bool { if case .shared = content { true } else { false } }
 
-    /// Whether all that was read so far is good. Where this is false, what was made of the bytes is to be thrown away: they were
-    /// overwritten, and the frame counts as late. Bytes that are not shared are always good.
+    /// Whether all that was read so far is good. Where this is false, what was made of the bytes is to be thrown away:
+    /// they were overwritten, and the frame counts as late. Bytes that are not shared are always good.
     public var isIntact: Bool {
         guard case .shared(let picture, let late) = content else { return true }
         if picture.isIntact { return true }
@@ -37,7 +37,8 @@ public final class Payload: @unchecked Sendable {
         return false
     }
 
-    /// Calls the body with the bytes, which are valid until it returns. Shared ones may change meanwhile: see ``isIntact``.
+    /// Calls the body with the bytes, which are valid until it returns. Shared ones may change meanwhile: see
+    /// ``isIntact``.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -1,7 +1,8 @@
 /// How a picture is shown in a view, and where points of the one lie in the other. No bus is asked.
 ///
-/// The picture is turned, then mirrored, then fitted in. Points of the picture are those of the camera's own, unrotated and unmirrored:
-/// (0, 0) is its top left, (1, 1) its bottom right. Points of the view are in the view's own units, from its top left.
+/// The picture is turned, then mirrored, then fitted in. Points of the picture are those of the camera's own, unrotated
+/// and unmirrored: (0, 0) is its top left, (1, 1) its bottom right. Points of the view are in the view's own units,
+/// from its top left.
 public struct PreviewLayout: Hashable, Sendable {
     /// AVFoundation's `AVLayerVideoGravity`.
     public enum Gravity: String, Hashable, Sendable, CaseIterable {
@@ -62,8 +63,8 @@ public struct PreviewLayout: Hashable, Sendable {
         self.zoom = zoom
     }
 
-    /// The point of the picture that the view shows there (`captureDevicePointConverted(fromLayerPoint:)`); nil outside of the picture or
-    /// the view, and for sizes that are not above 0 or a zoom below 1.
+    /// The point of the picture that the view shows there (`captureDevicePointConverted(fromLayerPoint:)`); nil outside
+    /// of the picture or the view, and for sizes that are not above 0 or a zoom below 1.
     public func devicePoint(_ point: Point) -> Point? {
         guard let frame, (0...view.width).contains(point.x), (0...view.height).contains(point.y) else { return nil }
         var x = (point.x - frame.left) / frame.width
@@ -80,8 +81,8 @@ public struct PreviewLayout: Hashable, Sendable {
         return Point(x: 0.5 + (shown.x - 0.5) / zoom, y: 0.5 + (shown.y - 0.5) / zoom)
     }
 
-    /// Where the view shows a point of the picture (`layerPointConverted(fromCaptureDevicePoint:)`), beyond the view's bounds if that is
-    /// cut off; nil outside of the picture, and for sizes that are not above 0 or a zoom below 1.
+    /// Where the view shows a point of the picture (`layerPointConverted(fromCaptureDevicePoint:)`), beyond the view's
+    /// bounds if that is cut off; nil outside of the picture, and for sizes that are not above 0 or a zoom below 1.
     public func viewPoint(_ point: Point) -> Point? {
         guard let frame, (0...1).contains(point.x), (0...1).contains(point.y) else { return nil }
         let shown = Point(x: 0.5 + (point.x - 0.5) * zoom, y: 0.5 + (point.y - 0.5) * zoom)
@@ -115,12 +116,12 @@ public struct PreviewLayout: Hashable, Sendable {
     }
 }
 
-/// AVFoundation's `AVCaptureVideoOrientation`.
+/// The same as AVFoundation's `AVCaptureVideoOrientation`.
 public enum VideoOrientation: String, Hashable, Sendable, CaseIterable {
     case portrait, portraitUpsideDown, landscapeRight, landscapeLeft
 
-    /// That of a device that is held so (`UIDeviceOrientation`'s words). One that is turned to the left has its camera turned to the right;
-    /// for what isn't known (`faceUp`, `unknown`, …) it is landscapeRight.
+    /// That of a device that is held so (`UIDeviceOrientation`'s words). One that is turned to the left has its camera
+    /// turned to the right; for what isn't known (`faceUp`, `unknown`, …) it is landscapeRight.
     public init(forDeviceOrientation orientation: String) {
         switch orientation {
         case "portrait": self = .portrait

@@ -1,11 +1,11 @@
 public import BusProtocol
 public import FrameRing
 
-/// A device's frames from shared memory, without a copy and without a message: one rendition, from ring to ring. A microphone's are periods
-/// of sound, to be read one after the other.
+/// A device's frames from shared memory, without a copy and without a message: one rendition, from ring to ring. A
+/// microphone's are periods of sound, to be read one after the other.
 ///
-/// It counts as a subscription as long as it lives. Its calls block: it is for a thread of your own, one at a time, and never for
-/// a task. The pixels of a frame are the device's again after some frames more: see ``use(_:_:)``.
+/// It counts as a subscription as long as it lives. Its calls block: it is for a thread of your own, one at a time, and
+/// never for a task. The pixels of a frame are the device's again after some frames more: see ``use(_:_:)``.
 public final class RingConnection {
     private let subscription: RingSubscription
 
@@ -17,7 +17,7 @@ public final class RingConnection {
         _ directory: RuntimeDirectory, _ device: String, _ rendition: String = "native"
     ) throws(ClientError) {
         guard DeviceID.isValid(device) else {
-            throw .refused(.invalidParams("device", "'\(device)' is no device id"))
+            throw .refused(.invalidParams("device", "'\(device)' is not a device id"))
         }
         do throws(RingSubscriptionError) {
             subscription = try RingSubscription(
@@ -33,13 +33,13 @@ public final class RingConnection {
     /// What became of the frames so far.
     public var counters: RingReader.Counters { subscription.counters }
 
-    /// Waits for a frame that is newer than the last one. Of a format whose frames build on one another they come one after the
-    /// other, whatever the order, and after a loss go on with a key frame.
+    /// Waits for a frame that is newer than the last one. Of a format whose frames build on one another they come one
+    /// after the other, whatever the order, and after a loss go on with a key frame.
     ///
     /// - Parameter timeout: for how long.
     /// - Returns: nil when none came.
-    /// - Throws: ``ClientError/refused(_:)`` with the worker's reason; a later call may succeed. ``ClientError/system(_:)`` when
-    ///   the worker has gone: connect again.
+    /// - Throws: ``ClientError/refused(_:)`` with the worker's reason; a later call may succeed.
+    ///   ``ClientError/system(_:)`` when the worker has gone: connect again.
     public func next(
         _ order: RingReader.Order = .newest, timeout: Duration = .seconds(10)
     ) throws(ClientError) -> RingFrame? {
@@ -50,7 +50,8 @@ public final class RingConnection {
         }
     }
 
-    /// Shows a frame's pixels, which lie as ``header(of:)`` says, to the body. What it made of them is good only if this returns it.
+    /// Shows a frame's pixels, which lie as ``header(of:)`` says, to the body. What it made of them is good only if
+    /// this returns it.
     ///
     /// - Returns: nil when the frame was overwritten meanwhile, or is of a former ring; throw away what was made of it.
     public func use<Result>(_ frame: RingFrame, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {

@@ -15,7 +15,8 @@ final class RingLink: Sendable {
         case nonsense
     }
 
-    /// Outlives the link with the frames that were found: those keep no connection, which would keep the camera streaming.
+    /// Outlives the link with the frames that were found: those keep no connection, which would keep the camera
+    /// streaming.
     final class LateFrames: Sendable {
         private let number = Atomic<UInt64>(0)
 
@@ -124,7 +125,8 @@ final class RingLink: Sendable {
                 state.failures = 0
                 continue
             }
-            // An error comes by message too. A ring without its descriptor, which this process had no room for, is none.
+            // An error comes by message too. A ring without its descriptor, which this process had no room for, is
+            // none.
             let json = packet.bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }
             if json?["error"] == nil { return fail(&state) }
         }

@@ -1,4 +1,5 @@
-/// Devices of several machines, locked for configuration, until ``Buses/unlock(_:timeout:)``. Each machine's are one lock.
+/// Devices of several machines, locked for configuration, until ``Buses/unlock(_:timeout:)``. Each machine's are one
+/// lock.
 public struct HostLocks: Sendable {
     struct Held: Sendable {
         var member: Buses.Member
@@ -30,7 +31,8 @@ extension Buses {
     /// - Parameters:
     ///   - names: each `host/device`.
     ///   - wait: how long to stand in the queue, of each machine; nothing: it is now or never.
-    ///   - lease: how long they last unless renewed by ``renew(_:timeout:)``; nil: as ``Client/lock(_:wait:lease:note:timeout:)`` has it.
+    ///   - lease: how long they last unless renewed by ``renew(_:timeout:)``; nil: as
+    ///     ``Client/lock(_:wait:lease:note:timeout:)`` has it.
     ///   - note: what for; all can read it.
     public func lock(
         _ names: [String], wait: Duration = .zero, lease: Duration? = nil, note: String? = nil,
@@ -83,8 +85,8 @@ extension Buses {
         }
     }
 
-    /// Locks devices of several machines while the body runs, and unlocks them however it ends. One that is lost meanwhile
-    /// (``HostLocks/losses``) does not end the body.
+    /// Locks devices of several machines while the body runs, and unlocks them however it ends. One that is lost
+    /// meanwhile (``HostLocks/losses``) does not end the body.
     public func withLock<Result>(
         _ names: [String], wait: Duration = .zero, note: String? = nil, timeout: Duration = Client.defaultTimeout,
         _ body: (HostLocks) async throws -> Result

@@ -1,8 +1,10 @@
 public import JSON
 
-/// Several buses as one: cameras of several machines, each called `host/device`, where the host's name is the program's own choice.
+/// Several buses as one: cameras of several machines, each called `host/device`, where the host's name is the program's
+/// own choice.
 ///
-/// What goes wrong says with which of them (``BusesError``). Everything else is asked of one's own client: `buses["rig"]`.
+/// What goes wrong says with which of them (``BusesError``). Everything else is asked of one's own client:
+/// `buses["rig"]`.
 public final class Buses: Sendable {
     struct Member: Sendable {
         var host: String
@@ -25,7 +27,8 @@ public final class Buses: Sendable {
     /// - Throws: ``BusesError/notAHost(_:)``.
     public init(_ clients: [String: Client]) throws(BusesError) {
         for host in clients.keys where host.isEmpty || host.utf8.contains(UInt8(ascii: "/")) { throw .notAHost(host) }
-        // By the numbers of their letters, as all clients have it: two that lock must not wait for one another in a circle.
+        // By the numbers of their letters, as all clients have it: two that lock must not wait for one another in a
+        // circle.
         members = clients.map { Member(host: $0.key, client: $0.value) }.sorted {
             $0.host.unicodeScalars.lexicographicallyPrecedes($1.host.unicodeScalars)
         }

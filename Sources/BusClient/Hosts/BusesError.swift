@@ -1,4 +1,4 @@
-/// Why something did not work with one of several buses.
+/// An error of one of several buses.
 public enum BusesError: Error, Hashable, Sendable {
     /// With the bus of that name.
     case at(host: String, ClientError)
@@ -23,13 +23,13 @@ extension BusesError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .at(let host, let error): "\(host): \(error)"
-        case .notAHost(let name): "A host is called by a name without a slash, not '\(name)'."
+        case .notAHost(let name): "The name of a host has no slash: '\(name)'."
         case .unknownName(let name, let hosts):
             "'\(name)' is not HOST/DEVICE of \(hosts.isEmpty ? "any host" : hosts.joined(separator: ", "))."
         case .tooFewNames(let least):
             least > 1
-                ? "At least \(least) devices have to be named, each HOST/DEVICE."
-                : "A device has to be named: HOST/DEVICE."
+                ? "Name at least \(least) devices, each as HOST/DEVICE."
+                : "Name a device: HOST/DEVICE."
         case .cancelled: "Cancelled."
         }
     }

@@ -1,6 +1,6 @@
 import JSON
 
-/// What a machine says of its clock (`bus.clock`).
+/// The state of a machine's clock (`bus.clock`).
 public struct HostClock: Hashable, Sendable {
     /// Somebody keeps it: NTP or PTP.
     public var isSynchronized: Bool
@@ -12,7 +12,8 @@ public struct HostClock: Hashable, Sendable {
         self.error = error
     }
 
-    /// The most that a difference of times of these machines is wrong by, nanoseconds; nil: at least one of them doesn't know. Of one machine it is 0.
+    /// The most that a difference of times of these machines is wrong by, nanoseconds; nil: at least one of them
+    /// doesn't know. Of one machine it is 0.
     static func uncertainty(_ clocks: [HostClock?]) -> Int64? {
         guard clocks.count > 1 else { return 0 }
         let errors = clocks.compactMap { $0?.error }.sorted()
@@ -21,7 +22,7 @@ public struct HostClock: Hashable, Sendable {
         return overflow ? .max : sum
     }
 
-    /// Three digits of it.
+    /// With three significant digits.
     static func milliseconds(_ nanoseconds: Int64) -> String {
         let value = Double(nanoseconds) / 1_000_000
         var scale = 1.0
@@ -33,15 +34,15 @@ public struct HostClock: Hashable, Sendable {
 
 extension HostClock: CustomStringConvertible {
     public var description: String {
-        guard let error else { return "how wrong it is, is not known: neither NTP nor PTP keeps it" }
-        return "wrong by \(Self.milliseconds(error)) ms at most" + (isSynchronized ? "" : ", and kept by nobody now")
+        guard let error else { return "error unknown: neither NTP nor PTP synchronizes it" }
+        return "error at most \(Self.milliseconds(error)) ms" + (isSynchronized ? "" : ", not synchronized now")
     }
 }
 
 extension Client {
-    /// How right the bus's machine says that its clock is.
+    /// The accuracy that the bus's machine states for its clock.
     public func clock(timeout: Duration = defaultTimeout) async throws(ClientError) -> HostClock {
-        let told = try await repeatedCall("bus.clock", [:], timeout: timeout)
-        return HostClock(isSynchronized: told["synchronized"]?.bool ?? false, error: told["error"]?.integer)
+        let answer = try await repeatedCall("bus.clock", [:], timeout: timeout)
+        return HostClock(isSynchronized: answer["synchronized"]?.bool ?? false, error: answer["error"]?.integer)
     }
 }

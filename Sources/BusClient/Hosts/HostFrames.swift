@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A frame, and whose.
+/// A frame, with the name of its device.
 public struct HostFrame: Sendable {
     /// `rig/cam0`.
     public var name: String

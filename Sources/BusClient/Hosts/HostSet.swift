@@ -1,4 +1,5 @@
-/// Frames of several machines that were taken at one time, by the machines' clocks. All times are nanoseconds.
+/// Frames of several machines that were taken at the same time, according to the machines' clocks. All times are
+/// nanoseconds.
 public struct HostSet: Sendable {
     /// One device's frame.
     public struct Part: Sendable {
@@ -13,8 +14,8 @@ public struct HostSet: Sendable {
     public var parts: [Part]
     /// Devices without a frame in time.
     public var missing: [String]
-    /// The most that ``spread`` and offsets may be wrong by; nil: at least one machine doesn't know how right its clock is. Frames of one machine have none of
-    /// it.
+    /// The most that ``spread`` and offsets may be wrong by; nil: at least one machine doesn't know how right its clock
+    /// is. Frames of one machine have none of it.
     public var uncertainty: Int64?
     /// The machines that don't know how right their clocks are.
     public var unsure: [String]
@@ -33,9 +34,9 @@ public struct HostSet: Sendable {
     public var doubt: String {
         switch uncertainty {
         case nil:
-            "by how much that is wrong is not known: neither NTP nor PTP keeps the clock of \(unsure.joined(separator: " and "))"
-        case 0?: "by one clock"
-        case let most?: "wrong by \(HostClock.milliseconds(most)) ms at most"
+            "error unknown: neither NTP nor PTP synchronizes the clock of \(unsure.joined(separator: " and "))"
+        case 0?: "measured by one clock"
+        case let most?: "error at most \(HostClock.milliseconds(most)) ms"
         }
     }
 }

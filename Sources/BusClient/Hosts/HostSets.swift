@@ -52,7 +52,8 @@ public final class HostSets: AsyncSequence, Sendable {
 
     /// The next set.
     ///
-    /// - Throws: what ``Frames/next()`` of a device does, with its host; but not that one gives no frames for a while that has given some.
+    /// - Throws: what ``Frames/next()`` of a device does, with its host; but not that one gives no frames for a while
+    ///   that has given some.
     public func next() async throws(BusesError) -> HostSet {
         while true {
             if let set = takeWaiting() { return set }
@@ -136,10 +137,11 @@ public final class HostSets: AsyncSequence, Sendable {
 }
 
 extension Buses {
-    /// Subscribes to frames of several machines that were taken at the same time, by `timestamp.realtime`; on return the subscriptions are in force.
+    /// Subscribes to frames of several machines that were taken at the same time, by `timestamp.realtime`; on return
+    /// the subscriptions are in force.
     ///
-    /// No two machines' clocks are the same: ``HostSet/uncertainty`` says how far off they may be, as NTP or PTP there tells the kernel. Frames of a
-    /// format whose frames build on one another (H.264) are of little use in sets.
+    /// No two machines' clocks are the same: ``HostSet/uncertainty`` says how far off they may be, as NTP or PTP there
+    /// tells the kernel. Frames of a format whose frames build on one another (H.264) are of little use in sets.
     ///
     /// - Parameters:
     ///   - names: of two devices at least, each `host/device`; the first leads: each of its frames makes a set.

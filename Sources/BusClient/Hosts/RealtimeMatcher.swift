@@ -1,8 +1,8 @@
 /// Which frames of several cameras were taken at the same time, by the clock of the world: no socket in sight.
 ///
-/// To each frame of the first camera, the lead, it finds the nearest of each other one; that of a slower camera may be in two sets. A frame is the
-/// nearest when a later one has come, or when it is exactly of the same time; a camera that gives nothing for long after the lead's frame is not
-/// waited for any longer. All times are nanoseconds.
+/// To each frame of the first camera, the lead, it finds the nearest of each other one; that of a slower camera may be
+/// in two sets. A frame is the nearest when a later one has come, or when it is exactly of the same time; a camera that
+/// gives nothing for long after the lead's frame is not waited for any longer. All times are nanoseconds.
 struct RealtimeMatcher<Element: Sendable>: Sendable {
     /// What belongs to one frame of the lead.
     struct Match: Sendable {
@@ -31,7 +31,8 @@ struct RealtimeMatcher<Element: Sendable>: Sendable {
     private let patience: Int64
     private var leads: [Entry] = []
     private var waiting: [String: [Entry]] = [:]
-    /// When each camera's newest frame was taken: not the newest of all times, as a clock that was ahead may have been set back.
+    /// When each camera's newest frame was taken: not the newest of all times, as a clock that was ahead may have been
+    /// set back.
     private var newest: [String: Int64] = [:]
 
     /// Frames of a camera that wait for others'.

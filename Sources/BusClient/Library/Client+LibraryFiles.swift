@@ -23,13 +23,13 @@ public struct LibraryPart: Sendable {
         guard let name = json["name"]?.string, let size = json["size"]?.integer, let offset = json["offset"]?.integer,
             let revision = json["revision"]?.string, let bytes = answer.attachments.first, size >= 0,
             !revision.isEmpty, revision.utf8.allSatisfy({ $0 != UInt8(ascii: "/") }), revision.utf8.count <= 64
-        else { throw .unreadable("The bus answered library.read without a part of the file.") }
+        else { throw .unreadable("The answer of the bus to library.read is invalid: it contains no part of the file.") }
         (self.name, self.size, self.offset) = (name, size, offset)
         (self.revision, self.bytes, self.json) = (revision, bytes, json)
     }
 }
 
-/// A file of the capture library that was brought here.
+/// A downloaded file of the capture library.
 public struct FetchedFile: Hashable, Sendable {
     /// Where it is now.
     public let path: String
@@ -42,8 +42,8 @@ public struct FetchedFile: Hashable, Sendable {
 }
 
 extension Client {
-    /// The members of an entry that name files, as far as it has them: what is recorded or taken, what lies beside a movie, the first frame of a
-    /// take, the movie of a live photo.
+    /// The members of an entry that name files, as far as it has them: what is recorded or taken, what lies beside a
+    /// movie, the first frame of a take, the movie of a live photo.
     public static let libraryFiles = ["path", "sideCar", "cover", "movie"]
 
     /// A part of a file of an entry.
@@ -52,8 +52,9 @@ extension Client {
     ///   - file: the member of the entry that names it.
     ///   - offset: bytes in front of it.
     ///   - length: bytes at most, up to 4 MiB; 0: only what is known of the file.
-    /// - Throws: ``ClientError/refused(_:)`` with `entryNotFound`, also for somebody else's and for a file that isn't there, `recordingInProgress`
-    ///   while it is being made, or `pathNotAllowed` where it isn't in the library's own folder.
+    /// - Throws: ``ClientError/refused(_:)`` with `entryNotFound`, also for somebody else's and for a file that isn't
+    ///   there, `recordingInProgress` while it is being made, or `pathNotAllowed` where it isn't in the library's own
+    ///   folder.
     public func readLibrary(
         _ id: String, file: String = "path", offset: Int64 = 0, length: Int, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> LibraryPart {
@@ -62,19 +63,21 @@ extension Client {
 
     /// Brings a file of an entry here, wherever the bus is.
     ///
-    /// It gets its name when it is whole and on the disk. What is cut off stays beside it, as `PATH.….part`, and the next call goes on from there, unless
-    /// the end of what is there is other than the bus's file has it. A bus that ends meanwhile, and limits that pass, are waited for, as long as the time limit
-    /// says.
+    /// It gets its name when it is whole and on the disk. What is cut off stays beside it, as `PATH.….part`, and the
+    /// next call goes on from there, unless the end of what is there is other than the bus's file has it. A bus that
+    /// ends meanwhile, and limits that pass, are waited for, as long as the time limit says.
     ///
     /// - Parameters:
     ///   - file: the member of the entry that names it.
     ///   - path: of the new file.
-    ///   - replaces: takes the place of a file of that name, or of the one that a link of that name leads to; false: ``ClientError/system(_:)`` if there
-    ///     is one.
-    ///   - timeout: for each part of at most 4 MiB, less on a slow line; one that doesn't come in time is asked for once more, with fewer bytes.
+    ///   - replaces: takes the place of a file of that name, or of the one that a link of that name leads to; false:
+    ///     ``ClientError/system(_:)`` if there is one.
+    ///   - timeout: for each part of at most 4 MiB, less on a slow line; one that doesn't come in time is asked for
+    ///     once more, with fewer bytes.
     ///   - progress: told how many bytes are here, and of how many.
-    /// - Throws: as ``readLibrary(_:file:offset:length:timeout:)``; ``ClientError/system(_:)`` for what the disk refuses, also for what lies beside the file
-    ///   and is none of this user's; ``ClientError/unreadable(_:)`` for a file that doesn't stay as it is.
+    /// - Throws: as ``readLibrary(_:file:offset:length:timeout:)``; ``ClientError/system(_:)`` for what the disk
+    ///   refuses, also for what lies beside the file and is none of this user's; ``ClientError/unreadable(_:)`` for a
+    ///   file that doesn't stay as it is.
     @discardableResult
     public func fetchFromLibrary(
         _ id: String, file: String = "path", to path: String, replaces: Bool = false,
@@ -150,7 +153,8 @@ extension Client {
     }
 
     private static func sentence(_ error: SystemError) -> String {
-        error.code == EWOULDBLOCK ? "Another program fetches this file to the same place (\(error))." : "\(error)"
+        error.code == EWOULDBLOCK
+            ? "Another program is downloading this file to the same place (\(error))." : "\(error)"
     }
 
     /// How large the next part is to be.
@@ -164,7 +168,8 @@ extension Client {
         /// Half of it, as far as that is worth asking for.
         var less: Pace { Pace(length: min(length, max(length / 2, Self.least))) }
 
-        /// By how long the one before took: no more is under way than comes in about a second, so that other answers on the line don't wait for long.
+        /// By how long the one before took: no more is under way than comes in about a second, so that other answers on
+        /// the line don't wait for long.
         func next(after duration: Duration) -> Pace {
             if duration < .milliseconds(250) { return Pace(length: min(length * 2, BusLimits.maxLibraryPartBytes)) }
             return duration > .seconds(1) ? Pace(length: max(length / 2, min(length, Self.least))) : self
@@ -185,20 +190,22 @@ extension Client {
 
         /// That of one answer.
         private static let tooLarge = "remoteReply"
-        /// Limits that fewer bytes keep, and all that others' questions, and answers that are on their way, bring about for a moment.
+        /// Limits that fewer bytes keep, and all that others' questions, and answers that are on their way, bring about
+        /// for a moment.
         private static let ofBytes: Set = ["libraryReplies", "remoteReplies"]
         private static let passing = ofBytes.union(["requestRate", "remoteRequests", "libraryRequests"])
 
         static func changing(_ id: String) -> ClientError {
             .unreadable(
-                "The file of \(id) was changed while it was read, more than once. Try again when nobody writes to it.")
+                "The file of \(id) changed several times while it was read. Try again later.")
         }
 
         init(_ client: Client, _ id: String, _ file: String, _ timeout: Duration) {
             (self.client, self.id, self.file, self.timeout) = (client, id, file, timeout)
         }
 
-        /// A part of fewer bytes where a limit, or the line, doesn't let that many through, and how many the next is to have.
+        /// A part of fewer bytes where a limit, or the line, doesn't let that many through, and how many the next is to
+        /// have.
         func patiently(at offset: Int64, _ pace: Pace) async throws(ClientError) -> (part: LibraryPart, pace: Pace) {
             var (pace, pause, deadline) = (pace, Duration.milliseconds(50), monotonic(after: timeout))
             while true {
@@ -238,7 +245,8 @@ extension Client {
                     let part = try LibraryPart(
                         try await client.request("library.read", params, timeout: .nanoseconds(left)))
                     guard part.offset == offset, part.bytes.count <= length else {
-                        throw .unreadable("The bus answered library.read with another part than it was asked for.")
+                        throw .unreadable(
+                            "The answer of the bus to library.read is invalid: it contains another part of the file.")
                     }
                     return part
                 } catch .connectionLost(let method) {
@@ -260,7 +268,7 @@ extension Client {
                 guard part.revision == known.revision else { return false }
                 let end = part.offset + Int64(part.bytes.count)
                 guard part.bytes.count > 0, end <= known.size else {
-                    throw .unreadable("The bus answered library.read with less than the file has.")
+                    throw .unreadable("The answer of the bus to library.read is invalid: the file is longer.")
                 }
                 guard end < known.size else { return try body(part) }
                 // While the one is written, the next comes.

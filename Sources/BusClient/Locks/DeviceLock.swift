@@ -3,11 +3,13 @@ import JSON
 
 /// Devices locked for configuration by this process, until ``Client/unlock(_:timeout:)`` or the end of the process.
 ///
-/// It goes on over a restart of the bus: a bus that was killed is succeeded by one that knows it, token and fence the same.
+/// It goes on over a restart of the bus: a bus that was killed is succeeded by one that knows it, token and fence the
+/// same.
 ///
-/// A process that the bus can't see, as all on other machines, has its locks by a lease of ten seconds. The client renews it three times in that time,
-/// until ``Client/unlock(_:timeout:)`` or the client's end, and again as soon as a link is back that was cut. When that doesn't come about in time,
-/// or somebody took the lock away, ``loss`` says so, and ``lost()`` returns.
+/// A process that the bus can't see, as all on other machines, has its locks by a lease of ten seconds. The client
+/// renews it three times in that time, until ``Client/unlock(_:timeout:)`` or the client's end, and again as soon as a
+/// link is back that was cut. When that doesn't come about in time, or somebody took the lock away, ``loss`` says so,
+/// and ``lost()`` returns.
 public struct DeviceLock: Hashable, Sendable {
     /// The secret that stands for the lock: whoever shows it may use it.
     public var token: String
@@ -23,7 +25,7 @@ public struct DeviceLock: Hashable, Sendable {
     init(_ json: JSONValue) throws(ClientError) {
         guard let token = json["lock"]?.string, let fence = json["fence"]?.integer,
             let devices = json["devices"]?.array?.compactMap(\.string)
-        else { throw .unreadable("The bus answered device.lock without a lock.") }
+        else { throw .unreadable("The answer of the bus to device.lock is invalid: it contains no lock.") }
         self.token = token
         self.fence = fence
         self.devices = devices
@@ -44,8 +46,8 @@ public struct DeviceLock: Hashable, Sendable {
 
     /// Returns when a lock is lost that this client renews.
     ///
-    /// - Returns: nil: it was unlocked, the client was closed, or the task that waits was cancelled; and at once where it isn't renewed here. What
-    ///   becomes of the lock of a process that the bus sees, `state/device/<id>/` tells.
+    /// - Returns: nil: it was unlocked, the client was closed, or the task that waits was cancelled; and at once where
+    ///   it isn't renewed here. What becomes of the lock of a process that the bus sees, `state/device/<id>/` tells.
     public func lost() async -> LockLoss? { await renewal?.wait() }
 
     public static func == (one: DeviceLock, other: DeviceLock) -> Bool {
@@ -60,7 +62,8 @@ public struct DeviceLock: Hashable, Sendable {
 }
 
 extension Client {
-    /// The lock that this program was started under, if it covers all of the devices; nil: there is none, or it is about others.
+    /// The lock that this program was started under, if it covers all of the devices; nil: there is none, or it is
+    /// about others.
     private func joinedLock(_ devices: [String], timeout: Duration) async throws(ClientError) -> DeviceLock? {
         guard let token = defaultLock else { return nil }
         let asked = ContinuousClock.now
@@ -73,8 +76,8 @@ extension Client {
         guard missing.isEmpty else {
             if missing.count == devices.count { return nil }
             let message =
-                "The lock in $CAMERABUS_LOCK, under which this program was started, does not cover "
-                + "\(missing.joined(separator: ", ")), and a lock on all would have to wait for it: lock all of them there."
+                "The lock in $CAMERABUS_LOCK of this program does not cover "
+                + "\(missing.joined(separator: ", ")), and a second lock would wait for the first one. Lock all devices with the first lock."
             throw .refused(BusError(.lockRequired, message, ["devices": JSONValue(missing)]))
         }
         let lock = DeviceLock(joining: token, fence: result["fence"]?.integer ?? 0, devices: covered)
@@ -91,13 +94,15 @@ extension Client {
 
     /// Locks devices for configuration, all or none of them.
     ///
-    /// A program that was started under a lock (``defaultLock``) which covers all of the devices joins that one, as it would else wait
-    /// for its own parent. One that covers some of them only is refused with `lockRequired`, and one that is over with `lockLost`.
+    /// A program that was started under a lock (``defaultLock``) which covers all of the devices joins that one, as it
+    /// would else wait for its own parent. One that covers some of them only is refused with `lockRequired`, and one
+    /// that is over with `lockLost`.
     ///
     /// - Parameters:
     ///   - wait: how long to stand in the queue; nothing: it is now or never.
-    ///   - lease: how long it lasts unless renewed by ``renew(_:timeout:)``; nil: as long as this process, or where the bus can't see it, as on another
-    ///     machine, as long as the client, which renews it then; ``DeviceLock/lost()`` tells when it could not.
+    ///   - lease: how long it lasts unless renewed by ``renew(_:timeout:)``; nil: as long as this process, or where the
+    ///     bus can't see it, as on another machine, as long as the client, which renews it then; ``DeviceLock/lost()``
+    ///     tells when it could not.
     ///   - note: what for; all can read it.
     ///   - timeout: for the bus's answer, beyond `wait`. Who is cancelled while waiting leaves the queue.
     /// A bus that ends while this waits is succeeded by another, where it stands in the queue anew.
@@ -119,11 +124,13 @@ extension Client {
         return renewed(try DeviceLock(result), lease: lease, asked: asked)
     }
 
-    /// Takes devices from whoever has them locked; for administrators. The loser's lock ends as a whole, and it is told.
+    /// Takes devices from whoever has them locked; for administrators. The loser's lock ends as a whole, and it is
+    /// told.
     ///
     /// - Parameters:
-    ///   - lease: how long it lasts unless renewed by ``renew(_:timeout:)``; nil: as long as this process, or where the bus can't see it, as on another
-    ///     machine, as long as the client, which renews it then; ``DeviceLock/lost()`` tells when it could not.
+    ///   - lease: how long it lasts unless renewed by ``renew(_:timeout:)``; nil: as long as this process, or where the
+    ///     bus can't see it, as on another machine, as long as the client, which renews it then; ``DeviceLock/lost()``
+    ///     tells when it could not.
     ///   - note: what for; all can read it.
     /// - Throws: ``ClientError/refused(_:)`` with `unauthorized` or `deviceNotFound`.
     public func takeOver(
@@ -141,7 +148,8 @@ extension Client {
 
     /// Ends a lock, unless it was joined.
     ///
-    /// - Returns: false: it could not be written to the disk, and a bus that is started after this one may have it still.
+    /// - Returns: false: it could not be written to the disk, and a bus that is started after this one may have it
+    ///   still.
     /// - Throws: ``ClientError/refused(_:)`` with `lockLost` when it had ended before.
     @discardableResult
     public func unlock(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) -> Bool {
@@ -155,12 +163,14 @@ extension Client {
 
     /// Starts a lock's lease anew.
     ///
-    /// - Throws: ``ClientError/refused(_:)`` with `internalError` when that could not be written to the disk: its lease ends when it did.
+    /// - Throws: ``ClientError/refused(_:)`` with `internalError` when that could not be written to the disk: its lease
+    ///   ends when it did.
     public func renew(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) {
         _ = try await repeatedCall("device.renew", ["lock": .string(lock.token)], timeout: timeout)
     }
 
-    /// Locks devices while the body runs, and unlocks them however it ends. A lock that is lost meanwhile (``DeviceLock/lost()``) does not end the body.
+    /// Locks devices while the body runs, and unlocks them however it ends. A lock that is lost meanwhile
+    /// (``DeviceLock/lost()``) does not end the body.
     ///
     /// - Parameter takingOver: takes them from whoever has them, instead of waiting.
     public func withLock<Result>(

@@ -2,7 +2,7 @@ public import BusProtocol
 import JSON
 import Synchronization
 
-/// How a lock ended that was renewed here, other than by being unlocked here.
+/// How a renewed lock ended, if not by its own client.
 public enum LockLoss: Error, Hashable, Sendable {
     /// The bus says that it is over; its words.
     case ended(BusError)
@@ -20,7 +20,8 @@ extension LockLoss: CustomStringConvertible {
     }
 }
 
-/// Renews a lock of a process that the bus can't see, three times in its lease, until it is unlocked or lost, or the client is closed.
+/// Renews the lock of a process that the bus can't see, three times per lease, until it is unlocked or lost, or the
+/// client is closed.
 final class LockRenewal: Sendable {
     private struct State {
         var isOver = false
@@ -142,6 +143,7 @@ final class LockRenewal: Sendable {
     }
 
     static func runOut(_ lease: Duration) -> String {
-        "The lock has ended: its lease of \(ClientError.seconds(lease.clampedMilliseconds)) s has run out, as it could not be renewed."
+        "The lock has ended: its lease of \(ClientError.seconds(lease.clampedMilliseconds)) s has expired, "
+            + "because it could not be renewed."
     }
 }

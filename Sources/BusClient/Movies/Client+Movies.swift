@@ -1,13 +1,15 @@
 public import JSON
 
 extension Client {
-    /// Starts a movie, which ends with this process unless `detached` is among the wishes. It answers when the first frame is in the file.
+    /// Starts a movie, which ends with this process unless `detached` is among the wishes. It answers when the first
+    /// frame is in the file.
     ///
-    /// - Parameter wishes: the params of `movie.start` without a rig: device or session, microphone, path, name or url, fileType, codec,
-    ///   settings, fragmentInterval, maxDuration, maxFileSize, minFreeDiskSpace, detached, continueAfterCrash, take, smoothAutoFocus,
-    ///   stabilization, whenDenied.
-    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress`, `pathNotAllowed`, `diskFull`, `unauthorized`, `deviceNotFound`,
-    ///   or `invalidParams` when the file can't be made: nothing is overwritten; or when the server of the URL can't be reached.
+    /// - Parameter wishes: the params of `movie.start` without a rig: device or session, microphone, path, name or url,
+    ///   fileType, codec, settings, fragmentInterval, maxDuration, maxFileSize, minFreeDiskSpace, detached,
+    ///   continueAfterCrash, take, smoothAutoFocus, stabilization, whenDenied.
+    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress`, `pathNotAllowed`, `diskFull`, `unauthorized`,
+    ///   `deviceNotFound`, or `invalidParams` when the file can't be made: nothing is overwritten; or when the server
+    ///   of the URL can't be reached.
     public func startMovie(
         _ wishes: [String: JSONValue], timeout: Duration = movieTimeout
     ) async throws(ClientError) -> ClientMovie {
@@ -34,7 +36,8 @@ extension Client {
         }
     }
 
-    /// How long the start and the end of a movie may take: its camera has to give pictures, and its file has to be on the disk.
+    /// How long the start and the end of a movie may take: its camera has to give pictures, and its file has to be on
+    /// the disk.
     public static let movieTimeout = Duration.seconds(30)
 
     /// Ends a movie. It answers when the file is closed and on the disk; of one that has ended by itself, how it did.
@@ -69,7 +72,9 @@ extension Client {
         _ method: String, _ id: String, _ timeout: Duration
     ) async throws(ClientError) -> MovieState {
         let answer = try await repeatedCall("movie.\(method)", ["movie": .string(id)], timeout: timeout)
-        guard let movie = answer["movie"] else { throw .unreadable("The bus answered without a movie.") }
+        guard let movie = answer["movie"] else {
+            throw .unreadable("The answer of the bus is invalid: it contains no movie.")
+        }
         return MovieState(movie)
     }
 
@@ -78,12 +83,14 @@ extension Client {
         (try await call("movie.list", timeout: timeout)["movies"]?.array ?? []).map(MovieState.init)
     }
 
-    /// Settings that go with a camera, or a session, and a kind of file: complete, and taken by `movie.start` as `settings` after any change.
+    /// Settings that go with a camera, or a session, and a kind of file: complete, and taken by `movie.start` as
+    /// `settings` after any change.
     ///
     /// - Parameters:
     ///   - subject: {device, microphone} or {session, microphone}.
     ///   - fileType: `mp4`, `mov` or `mkv`.
-    /// - Returns: {video: {codec, width, height, bitRate, keyFrameInterval, …}, audio: {codec, rate, channels, bitRate}}.
+    /// - Returns: {video: {codec, width, height, bitRate, keyFrameInterval, …}, audio: {codec, rate, channels,
+    ///   bitRate}}.
     public func recommendedMovieSettings(
         _ subject: [String: JSONValue], fileType: String, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> JSONValue {

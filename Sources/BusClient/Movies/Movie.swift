@@ -1,13 +1,14 @@
 public import JSON
 
-/// A movie that the bus records, by its id; what was answered when it began.
+/// A movie that the bus records: its id and the answer to its start.
 public struct ClientMovie: Hashable, Sendable {
     public let id: String
     /// Where it is written, as the bus sees it; empty: a server gets it.
     public let path: String
     /// The server that gets it, without a password; nil: it is written into a file.
     public let url: String?
-    /// Which file of its take it is, from 1 on: a recorder that died is succeeded by another one's file, where that was asked for.
+    /// Which file of its take it is, from 1 on: a recorder that died is succeeded by another one's file, where that was
+    /// asked for.
     public let part: Int
     /// The answer: {movie, path, part, take, devices, microphone, fileType, video, audio, …}.
     public let json: JSONValue
@@ -28,7 +29,7 @@ public struct ClientMovie: Hashable, Sendable {
     init(_ json: JSONValue) throws(ClientError) {
         (url, path) = (json["url"]?.string, json["path"]?.string ?? "")
         guard let id = json["movie"]?.string, url != nil || !path.isEmpty else {
-            throw .unreadable("The bus answered without a movie.")
+            throw .unreadable("The answer of the bus is invalid: it contains no movie.")
         }
         self.id = id
         part = json["part"]?.integer.flatMap { Int(exactly: $0) } ?? 1
@@ -36,7 +37,7 @@ public struct ClientMovie: Hashable, Sendable {
     }
 }
 
-/// How far a movie is, as `state/movie/<id>/` has it: ten times a second at most.
+/// The progress of a movie, from `state/movie/<id>/`: ten times a second at most.
 public struct MovieState: Hashable, Sendable {
     /// The value itself, with all its members.
     public let json: JSONValue
@@ -74,7 +75,8 @@ public struct MovieState: Hashable, Sendable {
     public var blank: [String] { json["blank"]?.array?.compactMap(\.string) ?? [] }
     /// Why it has no side-car, or none any more, in a sentence; nil: nothing is wrong with it.
     public var sideCarProblem: String? { json["sideCarProblem"]?.string }
-    /// Ids of its devices that have given something and give nothing now: the movie waits for them, and ends when they stay away.
+    /// Ids of its devices that have given something and give nothing now: the movie waits for them, and ends when they
+    /// stay away.
     public var waitingFor: [String] { json["waitingFor"]?.array?.compactMap(\.string) ?? [] }
 
     /// How it ended; nil: it has not.
@@ -85,13 +87,14 @@ public struct MovieState: Hashable, Sendable {
     }
 }
 
-/// How a movie ended, and what there is of it.
+/// How a movie ended, and its file.
 public struct MovieEnding: Hashable, Sendable {
     /// The movie's id.
     public let id: String
     /// `stopped`, `maximumDurationReached`, `diskFull`, `deviceLost`, …
     public let reason: String
-    /// The file is what was asked for. If it is not, what was written until then plays all the same, unless ``isKept`` says otherwise.
+    /// The file is what was asked for. If it is not, what was written until then plays all the same, unless ``isKept``
+    /// says otherwise.
     public let isSuccess: Bool
     /// A sentence on what went wrong.
     public let message: String?
@@ -115,7 +118,7 @@ public struct MovieEnding: Hashable, Sendable {
 
     init(_ json: JSONValue, of id: String) throws(ClientError) {
         guard let reason = json["reason"]?.string else {
-            throw .unreadable("The bus did not say how the movie \(id) has ended.")
+            throw .unreadable("The answer of the bus is invalid: it does not say how the movie \(id) ended.")
         }
         self.id = id
         self.reason = reason

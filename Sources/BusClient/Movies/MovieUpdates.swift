@@ -4,13 +4,14 @@ import Synchronization
 
 /// A movie from now to its end: how far it is, what happens to it, and at last how it ended.
 ///
-/// It goes on over a restart of the bus, which the recorder outlives. Driven by ``next()``. The subscription lasts as long as this value
-/// lives.
+/// It goes on over a restart of the bus, which the recorder outlives. Driven by ``next()``. The subscription lasts as
+/// long as this value lives.
 public final class MovieUpdates: AsyncSequence, Sendable {
     public enum Update: Hashable, Sendable {
         /// How far it is.
         case state(MovieState)
-        /// `didStartRecording`, `didPauseRecording`, `didResumeRecording`, of a server `didDisconnect` and `didReconnect`, or what a later bus tells, with its members.
+        /// `didStartRecording`, `didPauseRecording`, `didResumeRecording`, of a server `didDisconnect` and
+        /// `didReconnect`, or what a later bus tells, with its members.
         case event(String, JSONValue)
         /// The last one.
         case ended(MovieEnding)

@@ -13,17 +13,22 @@ extension Client {
 
     /// Takes photos: one of a camera, or one of each of several at the same moment, or a bracket or burst of each.
     ///
-    /// A call that is given up, because its time is over or its task was cancelled, tells the bus, which then takes no photo that it has not begun. It is not
-    /// repeated by itself when the bus ends meanwhile, as the moment would be another one.
+    /// A call that is given up, because its time is over or its task was cancelled, tells the bus, which then takes no
+    /// photo that it has not begun. It is not repeated by itself when the bus ends meanwhile, as the moment would be
+    /// another one.
     ///
     /// - Parameters:
-    ///   - wishes: the params of `photo.capture`: device, devices, session or rig; settings {uniqueID, format, quality, flash, redEyeReduction,
-    ///     stabilization, highResolution, orientation, mirrored, turned, thumbnail, bracket, burst, interval, ago, livePhoto}, each set of which is for one
-    ///     call; deliver (`reply`, `library`; absent: into the library where the bus has one); name; lock. A `livePhoto` is of a running session, whose photo
-    ///     output has `livePhotoCaptureEnabled`, and of one camera; it takes no orientation and no mirrored, as its session's connection has them.
+    ///   - wishes: the params of `photo.capture`: device, devices, session or rig; settings {uniqueID, format, quality,
+    ///     flash, redEyeReduction, stabilization, highResolution, orientation, mirrored, turned, thumbnail, bracket,
+    ///     burst, interval, ago, livePhoto}, each set of which is for one call; deliver (`reply`, `library`; absent:
+    ///     into the library where the bus has one); name; lock. A `livePhoto` is of a running session, whose photo
+    ///     output has `livePhotoCaptureEnabled`, and of one camera; it takes no orientation and no mirrored, as its
+    ///     session's connection has them.
     ///   - onStage: gets each stage as it comes, the last one before this returns; called from one task.
-    /// - Throws: ``ClientError/refused(_:)`` with `photoSettingsReused`, `photoFormatUnavailable`, `momentNotHeld`, `controlUnsupported`, `deviceBusy`,
-    ///   `sessionNotRunning`, `limitExceeded`, `diskFull`, `recordingInProgress`, `unauthorized`, `interrupted`, `workerCrashed` or
+    /// - Throws: ``ClientError/refused(_:)`` with `photoSettingsReused`, `photoFormatUnavailable`, `momentNotHeld`,
+    ///   `controlUnsupported`, `deviceBusy`,
+    ///   `sessionNotRunning`, `limitExceeded`, `diskFull`, `recordingInProgress`, `unauthorized`, `interrupted`,
+    ///   `workerCrashed` or
     ///   `deviceDisconnected`.
     public func capturePhoto(
         _ wishes: [String: JSONValue], timeout: Duration = photoTimeout,
@@ -68,7 +73,8 @@ extension Client {
     /// - Parameters:
     ///   - id: the session's.
     ///   - patience: how long to wait for that.
-    /// - Returns: how much is held: less than ``livePhotoReach`` where the time was over before, zero where the session makes no live photos, or is not there.
+    /// - Returns: how much is held: less than ``livePhotoReach`` where the time was over before, zero where the session
+    ///   makes no live photos, or is not there.
     /// - Throws: ``ClientError/cancelled``, or what keeps the bus's state from being followed.
     public func livePhotoPast(
         ofSession id: String, within patience: Duration, timeout: Duration = defaultTimeout

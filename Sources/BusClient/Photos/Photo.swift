@@ -1,7 +1,7 @@
 public import BusProtocol
 public import JSON
 
-/// What the bus answered when photos were taken together: of one camera, or of several at the same moment.
+/// The answer of the bus to a photo request: of one camera, or of several at the same moment.
 public struct PhotoCapture: Sendable {
     /// Theirs: the request's, or the one that the bus gave it. It is used up.
     public let uniqueID: String
@@ -11,21 +11,24 @@ public struct PhotoCapture: Sendable {
     public let livePhotoMovie: ClientLivePhotoMovie?
     /// How far apart the cameras' first frames are; nil: there is one camera.
     public let spread: Duration?
-    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, livePhotoMovie, adjusted, late, spread, attachments}.
+    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, livePhotoMovie, adjusted, late, spread,
+    /// attachments}.
     public let json: JSONValue
 
     /// How many photos of bursts were taken later than asked.
     public var late: Int { json["late"]?.integer.flatMap { Int(exactly: $0) } ?? 0 }
-    /// What a camera took otherwise than it was asked for: {device, path, asked, given, why}, with a path as `settings.bracket.exposureBias[0]`.
+    /// What a camera took otherwise than it was asked for: {device, path, asked, given, why}, with a path as
+    /// `settings.bracket.exposureBias[0]`.
     public var adjusted: [JSONValue] { json["adjusted"]?.array ?? [] }
-    /// What the settings came to on each camera: {device, format, width, height, pixelFormat, flash, highResolution, …}.
+    /// What the settings came to on each camera: {device, format, width, height, pixelFormat, flash, highResolution,
+    /// …}.
     public var resolved: [JSONValue] { json["resolved"]?["devices"]?.array ?? [] }
     /// How many photos the settings ask for.
     public var expectedPhotoCount: Int { json["expectedPhotoCount"]?.integer.flatMap { Int(exactly: $0) } ?? 0 }
 
     init(_ answer: Answer) throws(ClientError) {
         guard let id = answer.result["uniqueID"]?.string, let listed = answer.result["photos"]?.array else {
-            throw .unreadable("The bus answered without photos.")
+            throw .unreadable("The answer of the bus is invalid: it contains no photos.")
         }
         uniqueID = id
         json = answer.result
@@ -41,7 +44,7 @@ public struct PhotoCapture: Sendable {
     }
 }
 
-/// A photo: a file's bytes, or where the bus has put it, or both.
+/// A photo: the bytes of the file, or its path on the bus's machine, or both.
 public struct ClientPhoto: Sendable {
     /// The file, whole with its metadata; nil: it was not asked for in the reply.
     public let data: Payload?
@@ -84,12 +87,13 @@ public struct ClientPhoto: Sendable {
 
 /// The movie of a live photo: a file's bytes, or where the bus has put it, or both, as of the photo.
 ///
-/// A MOV with H.264, and with AAC where the session has a microphone that may be heard. Programs look for it beside the photo, with the same name but for its
-/// ending: `a.jpg` and `a.mov`.
+/// A MOV with H.264, and with AAC where the session has a microphone that may be heard. Programs look for it beside the
+/// photo, with the same name but for its ending: `a.jpg` and `a.mov`.
 public struct ClientLivePhotoMovie: Sendable {
     /// The file; nil: it was not asked for in the reply.
     public let data: Payload?
-    /// What was answered of it: {contentIdentifier, width, height, bytes, duration, photoDisplayTime, dropped, path, attachment}.
+    /// What was answered of it: {contentIdentifier, width, height, bytes, duration, photoDisplayTime, dropped, path,
+    /// attachment}.
     public let json: JSONValue
 
     /// A UUID that stands in both files: they are one live photo.
@@ -127,7 +131,7 @@ extension JSONValue {
     fileprivate func delivered(_ what: String, _ attachments: [Payload]) throws(ClientError) -> Payload? {
         guard let number = self["attachment"]?.integer else { return nil }
         guard let index = Int(exactly: number), attachments.indices.contains(index) else {
-            throw .unreadable("The bus answered with a \(what) that did not come.")
+            throw .unreadable("The answer of the bus is invalid: its \(what) is missing.")
         }
         return attachments[index]
     }

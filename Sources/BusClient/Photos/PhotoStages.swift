@@ -1,16 +1,18 @@
 public import JSON
 import Synchronization
 
-/// How far photos are that are taken together.
+/// The progress of photos that are taken together.
 public struct PhotoStage: Hashable, Sendable {
     /// That of their settings.
     public let uniqueID: String
-    /// `willBeginCapture`, `willCapturePhoto`, `didCapturePhoto`, `didFinishProcessingPhoto` (once for each photo), of a live photo
-    /// `didFinishRecordingLivePhotoMovie` and `didFinishProcessingLivePhotoToMovieFile`, and `didFinishCapture`, in this order, without those that were not
-    /// reached; or what a later bus tells.
+    /// `willBeginCapture`, `willCapturePhoto`, `didCapturePhoto`, `didFinishProcessingPhoto` (once for each photo), of
+    /// a live photo
+    /// `didFinishRecordingLivePhotoMovie` and `didFinishProcessingLivePhotoToMovieFile`, and `didFinishCapture`, in
+    /// this order, without those that were not reached; or what a later bus tells.
     public let name: String
-    /// With its members: {resolved, expectedPhotoCount, devices, owner} of the first, {photo} of one that is made, {duration} of a movie that is recorded,
-    /// {duration, photoDisplayTime, livePhotoMovie} of one that is made, {error, photos} of the last.
+    /// With its members: {resolved, expectedPhotoCount, devices, owner} of the first, {photo} of one that is made,
+    /// {duration} of a movie that is recorded, {duration, photoDisplayTime, livePhotoMovie} of one that is made,
+    /// {error, photos} of the last.
     public let json: JSONValue
 
     public init(uniqueID: String, name: String, json: JSONValue) {

@@ -2,15 +2,16 @@ public import BusProtocol
 public import JSON
 import ZeroMQ
 
-/// Pictures of a rig's cameras that were taken at the same time; or one that came after its set (``FrameSetHeader/isLate``).
+/// Frames of a rig's cameras that were taken at the same time; or one that arrived after its set
+/// (``FrameSetHeader/isLate``).
 public struct FrameSet: Sendable {
     public var header: FrameSetHeader
     /// The header as it was sent.
     public var json: JSONValue
     /// The pictures that are there, in the order of the rig's devices.
     public var frames: [Frame]
-    /// Messages of this topic that were published between the one before and this one, and did not come or were left out here for
-    /// being late.
+    /// Messages of this topic that were published between the one before and this one, and did not come or were left
+    /// out here for being late.
     public var lost: UInt64
 }
 
@@ -33,7 +34,7 @@ struct RawSet: Sendable {
         do throws(JSONError) {
             json = try header.withUnsafeBytes { bytes throws(JSONError) in try JSONValue(parsing: bytes) }
         } catch {
-            throw .unreadable("A set's header is no JSON: \(error).")
+            throw .unreadable("The header of a set is not valid JSON: \(error).")
         }
         let header: FrameSetHeader
         do throws(BusError) {
@@ -45,7 +46,7 @@ struct RawSet: Sendable {
         for (index, part) in header.parts.enumerated() {
             guard let frame = part.frame, let place = part.payload else { continue }
             guard payloads.indices.contains(place), frame.planesFit(in: payloads[place].count) else {
-                throw .unreadable("A set of \(header.set) has fewer bytes than its header says.")
+                throw .unreadable("A set of \(header.set) is shorter than its header says.")
             }
             let own = json["frames"]?.array?[index] ?? .null
             frames.append(Frame(header: frame, json: own, payload: payloads[place], lost: 0))

@@ -2,8 +2,8 @@ import BusProtocol
 import JSON
 import Synchronization
 
-/// The matched sets of a rig, the newest first of all: who asks late gets the present, and ``FrameSet/lost`` tells what was left
-/// out.
+/// The matched sets of a rig, the newest first of all: who asks late gets the present, and ``FrameSet/lost`` tells what
+/// was left out.
 ///
 /// Ends by an error only. The subscription lasts as long as this value lives.
 public final class FrameSets: AsyncSequence, Sendable {
@@ -34,8 +34,8 @@ public final class FrameSets: AsyncSequence, Sendable {
 
     /// The next set, or late frame, that is newer than what was given last.
     ///
-    /// - Throws: ``ClientError/refused(_:)`` when there can be no sets now, or with `unauthorized` when nothing came because the
-    ///   permission was taken back; ``ClientError/silent(_:)`` as asked for.
+    /// - Throws: ``ClientError/refused(_:)`` when there can be no sets now, or with `unauthorized` when nothing came
+    ///   because the permission was taken back; ``ClientError/silent(_:)`` as asked for.
     public func next() async throws(ClientError) -> FrameSet {
         let raw: RawSet
         do throws(ClientError) {
@@ -66,12 +66,14 @@ extension Client {
     ///
     /// - Parameters:
     ///   - rig: its name.
-    ///   - rendition: as for ``frames(_:_:shared:newest:silence:timeout:)``, of all of its cameras. Of a format whose frames build on
-    ///     one another (H.264) sets are of little use: those that are left out are missing for the others.
+    ///   - rendition: as for ``frames(_:_:shared:newest:silence:timeout:)``, of all of its cameras. Of a format whose
+    ///     frames build on one another (H.264) sets are of little use: those that are left out are missing for the
+    ///     others.
     ///   - newest: how many sets and late frames are kept for a late reader; older ones are left out and counted.
     ///   - silence: ends with ``ClientError/silent(_:)`` when nothing comes for that long; nil: waits for ever.
     ///   - timeout: for the subscription itself.
-    /// - Throws: ``ClientError/refused(_:)`` with `rigNotFound`, `unauthorized`, or `invalidParams` for what can't be a topic.
+    /// - Throws: ``ClientError/refused(_:)`` with `rigNotFound`, `unauthorized`, or `invalidParams` for what can't be a
+    ///   topic.
     public func frameSets(
         _ rig: String, _ rendition: String? = nil, newest: Int = 2, silence: Duration? = nil,
         timeout: Duration = defaultTimeout
@@ -82,14 +84,14 @@ extension Client {
         guard Topic.parse(Array(topic.text.utf8)) != nil else {
             throw .refused(
                 DeviceID.isValid(rig)
-                    ? .invalidParams("rendition", "'\(rendition)' is no rendition")
-                    : .invalidParams("rig", "'\(rig)' is no rig's name"))
+                    ? .invalidParams("rendition", "'\(rendition)' is not a rendition")
+                    : .invalidParams("rig", "'\(rig)' is not the name of a rig"))
         }
         let deadline = monotonic(after: timeout)
         let known = try await rigs(timeout: timeout).compactMap { $0["name"]?.string }
         guard known.contains(rig) else {
-            let list = known.isEmpty ? "There are none." : "There are: \(known.joined(separator: ", "))."
-            throw .refused(BusError(.rigNotFound, "No rig is called '\(rig)'. \(list)", ["rig": .string(rig)]))
+            let list = known.isEmpty ? "There are none." : "Known: \(known.joined(separator: ", "))."
+            throw .refused(BusError(.rigNotFound, "There is no rig '\(rig)'. \(list)", ["rig": .string(rig)]))
         }
         // Who may not have its cameras is not let in, and told nothing there. Who has not asked yet does so by coming.
         if greeting.authorization["video"] != "authorized", let refusal = await lackOfPermission(waits: true) {

@@ -1,19 +1,21 @@
 import BusProtocol
 public import JSON
 
-/// A session of the bus, by its id; what was last answered of it.
+/// A session of the bus: its id and the newest answer about it.
 public struct ClientSession: Hashable, Sendable {
     public let id: String
     /// As `state/session/<id>/` has it.
     public var state: JSONValue
-    /// What each output gets, or would if the session were started: {output, type, device, topic, rendition, width, height, …}.
+    /// What each output gets, or would if the session were started: {output, type, device, topic, rendition, width,
+    /// height, …}.
     public var resolved: [JSONValue]
-    /// What part of its bandwidth the fullest USB bus of the session's cameras has to give, with all that streams beside, or would if the
-    /// session were started: above 1 it can't run, 0 means that none is on USB.
+    /// What part of its bandwidth the fullest USB bus of the session's cameras has to give, with all that streams
+    /// beside, or would if the session were started: above 1 it can't run, 0 means that none is on USB.
     public var hardwareCost: Double
     /// Why, in sentences.
     public var explanation: [String]
-    /// False: it is so, but could not be written to the disk: a bus that is started after this one may have it as it was before.
+    /// False: it is so, but could not be written to the disk: a bus that is started after this one may have it as it
+    /// was before.
     public var isKept: Bool
 
     /// Whether it ran, was interrupted, …: `stopped`, `starting`, `running`, `interrupted` or
@@ -22,7 +24,7 @@ public struct ClientSession: Hashable, Sendable {
 
     init(_ json: JSONValue) throws(ClientError) {
         guard let id = json["session"]?.string, let state = json["state"] else {
-            throw .unreadable("The bus answered without a session.")
+            throw .unreadable("The answer of the bus is invalid: it contains no session.")
         }
         self.id = id
         self.state = state
@@ -54,7 +56,8 @@ public struct ClientSession: Hashable, Sendable {
 }
 
 extension Client {
-    /// Makes a session, which ends with this process unless `detached` is among the wishes; it does not run before it is started.
+    /// Makes a session, which ends with this process unless `detached` is among the wishes; it does not run before it
+    /// is started.
     ///
     /// Where the bus ends before it has answered, the next one is asked for the same one.
     ///
@@ -97,7 +100,8 @@ extension Client {
         return answer["can"] == true ? nil : answer["why"]?.string ?? ""
     }
 
-    /// Starts a session. It answers when it runs, is interrupted, which passes by itself, or waits until its user is allowed to.
+    /// Starts a session. It answers when it runs, is interrupted, which passes by itself, or waits until its user is
+    /// allowed to.
     public func startSession(
         _ id: String, lock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> ClientSession {
@@ -110,7 +114,8 @@ extension Client {
         try await session("stop", id, [:], nil, timeout)
     }
 
-    /// - Returns: false: it could not be written to the disk, and a bus that is started after this one may have it still.
+    /// - Returns: false: it could not be written to the disk, and a bus that is started after this one may have it
+    ///   still.
     @discardableResult
     public func deleteSession(_ id: String, timeout: Duration = defaultTimeout) async throws(ClientError) -> Bool {
         try await call("session.delete", ["session": .string(id)], timeout: timeout)["kept"]?.bool ?? true
@@ -118,7 +123,8 @@ extension Client {
 
     /// Has a session go on with another camera, or as it was: then this throws.
     ///
-    /// - Parameter device: nil: from one that looks back to one that looks to the front, from any other to one that looks back.
+    /// - Parameter device: nil: from one that looks back to one that looks to the front, from any other to one that
+    ///   looks back.
     /// - Returns: the session, and the options that the new camera has not.
     public func switchCamera(
         ofSession id: String, to device: String? = nil, lock: String? = nil, timeout: Duration = defaultTimeout

@@ -3,18 +3,22 @@ import JSON
 import ZeroMQ
 
 extension Client {
-    /// Pieces of sound that are kept for a late reader: some seconds, and of a microphone that gives a few frames at a time at least a moment.
+    /// Pieces of sound that are kept for a late reader: some seconds, and of a microphone that gives a few frames at a
+    /// time at least a moment.
     private static let soundCapacity = 1000
 
     /// Subscribes to a microphone's sound; on return the subscription is in force.
     ///
     /// - Parameters:
     ///   - device: its id.
-    ///   - rendition: `native`: as the microphone is set; or `<s16|f32>[:<rate>x<channels>]`, as in `f32:16000x1`: made for all who ask for it.
-    ///   - silence: ends with ``ClientError/silent(_:)`` when no sound comes for that long; nil: waits for ever. In any case it ends
-    ///     with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a sign of life.
+    ///   - rendition: `native`: as the microphone is set; or `<s16|f32>[:<rate>x<channels>]`, as in `f32:16000x1`: made
+    ///     for all who ask for it.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when no sound comes for that long; nil: waits for ever. In any
+    ///     case it ends with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a
+    ///     sign of life.
     ///   - timeout: for the subscription itself.
-    /// - Throws: ``ClientError/refused(_:)`` with `deviceNotFound`, `unauthorized`, or `invalidParams` for what can't be a topic.
+    /// - Throws: ``ClientError/refused(_:)`` with `deviceNotFound`, `unauthorized`, or `invalidParams` for what can't
+    ///   be a topic.
     public func sound(
         _ device: String, _ rendition: String = "native", silence: Duration? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Sounds {
@@ -29,7 +33,8 @@ extension Client {
         return Sounds(self, device: device, number: number, mailbox: mailbox)
     }
 
-    /// Subscribes to a microphone's level, ten times a second; parameters and errors are those of ``sound(_:_:silence:timeout:)``.
+    /// Subscribes to a microphone's level, ten times a second; parameters and errors are those of
+    /// ``sound(_:_:silence:timeout:)``.
     public func levels(
         _ device: String, silence: Duration? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> SoundLevels {
@@ -51,8 +56,8 @@ extension Client {
         guard Topic.parse(Array(topic.utf8)) != nil else {
             throw .refused(
                 DeviceID.isValid(device)
-                    ? .invalidParams("rendition", "that is no rendition")
-                    : .invalidParams("device", "'\(device)' is no device id"))
+                    ? .invalidParams("rendition", "this is not a rendition")
+                    : .invalidParams("device", "'\(device)' is not a device id"))
         }
         let deadline = monotonic(after: timeout)
         // The socket of a device that isn't there would stay silent; the bus knows better.

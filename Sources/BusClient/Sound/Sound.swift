@@ -2,7 +2,7 @@ public import BusProtocol
 public import JSON
 import ZeroMQ
 
-/// Some milliseconds of sound, as they came from a microphone's media socket.
+/// Some milliseconds of sound from a microphone's media socket.
 public struct SoundChunk: Sendable {
     public var header: SoundHeader
     /// The header as it was sent.
@@ -32,7 +32,7 @@ struct RawSound: Sendable {
         do throws(JSONError) {
             json = try header.withUnsafeBytes { bytes throws(JSONError) in try JSONValue(parsing: bytes) }
         } catch {
-            throw .unreadable("A sound header is no JSON: \(error).")
+            throw .unreadable("The header of a sound message is not valid JSON: \(error).")
         }
         let header: SoundHeader
         do throws(BusError) {
@@ -41,7 +41,7 @@ struct RawSound: Sendable {
             throw .refused(error)
         }
         guard let payload, header.framesFit(in: payload.count) else {
-            throw .unreadable("Sound of \(header.device) has other bytes than its header says.")
+            throw .unreadable("A sound message of \(header.device) has another length than its header says.")
         }
         return SoundChunk(header: header, json: json, payload: payload, lost: 0)
     }

@@ -2,7 +2,8 @@ public import BusProtocol
 import JSON
 import Synchronization
 
-/// The sound of a microphone, piece by piece in its order. Who is too late for what is kept finds it missing: ``SoundChunk/lost``.
+/// The sound of a microphone, piece by piece in its order. Who is too late for what is kept finds it missing:
+/// ``SoundChunk/lost``.
 ///
 /// Ends by an error only. The subscription lasts as long as this value lives.
 public final class Sounds: AsyncSequence, Sendable {
@@ -30,8 +31,8 @@ public final class Sounds: AsyncSequence, Sendable {
 
     /// The next piece.
     ///
-    /// - Throws: ``ClientError/refused(_:)`` when there is no sound now, or with `unauthorized` when nothing came because the permission
-    ///   was taken back; ``ClientError/silent(_:)`` as asked for.
+    /// - Throws: ``ClientError/refused(_:)`` when there is no sound now, or with `unauthorized` when nothing came
+    ///   because the permission was taken back; ``ClientError/silent(_:)`` as asked for.
     public func next() async throws(ClientError) -> SoundChunk {
         while true {
             let raw: RawSound

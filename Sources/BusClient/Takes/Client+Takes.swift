@@ -2,11 +2,11 @@ import BusProtocol
 public import JSON
 
 extension Client {
-    /// Makes a take of a camera; nothing is recorded yet. It is its user's, also when this process has ended, until it is finished or
-    /// discarded.
+    /// Makes a take of a camera; nothing is recorded yet. It is its user's, also when this process has ended, until it
+    /// is finished or discarded.
     ///
-    /// - Parameter wishes: the params of `take.create`: device or session, microphone, name, minDuration, maxDuration, exportPreset,
-    ///   detached (segments go on when the process has ended that asked for them), orientation, mirrored.
+    /// - Parameter wishes: the params of `take.create`: device or session, microphone, name, minDuration, maxDuration,
+    ///   exportPreset, detached (segments go on when the process has ended that asked for them), orientation, mirrored.
     /// - Throws: ``ClientError/refused(_:)`` with `deviceNotFound`, `sessionNotFound` or `limitExceeded`.
     public func createTake(
         _ wishes: [String: JSONValue], timeout: Duration = defaultTimeout
@@ -33,8 +33,8 @@ extension Client {
     /// Begins a segment, behind the others. It answers when the first frame is in its file.
     ///
     /// - Returns: the movie that the segment is.
-    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress` while one is recorded, `limitExceeded` when the take is as long as it
-    ///   may be, and what ``startMovie(_:timeout:)`` throws.
+    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress` while one is recorded, `limitExceeded` when the
+    ///   take is as long as it may be, and what ``startMovie(_:timeout:)`` throws.
     public func recordTake(
         _ id: String, timeout: Duration = movieTimeout
     ) async throws(ClientError) -> ClientMovie {
@@ -44,7 +44,8 @@ extension Client {
             })
     }
 
-    /// Ends the segment that is recorded; where none is, it answers how the last one ended. It answers when the file is closed and on the disk.
+    /// Ends the segment that is recorded; where none is, it answers how the last one ended. It answers when the file is
+    /// closed and on the disk.
     ///
     /// - Throws: ``ClientError/refused(_:)`` with `notRecording` when there was none.
     @discardableResult
@@ -57,8 +58,8 @@ extension Client {
     /// Throws a segment away, whichever it is; there is room for another one then.
     ///
     /// - Returns: the take, and the files that were there.
-    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress` for the one that is recorded, `invalidParams` for one that it doesn't
-    ///   have.
+    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress` for the one that is recorded, `invalidParams`
+    ///   for one that it doesn't have.
     @discardableResult
     public func deleteSegment(
         _ segment: String, ofTake id: String, timeout: Duration = defaultTimeout
@@ -71,12 +72,14 @@ extension Client {
     /// How long the end of a take may take: where its segments can't be joined as they are, they are encoded.
     public static let finishingTimeout = Duration.seconds(600)
 
-    /// Joins the segments into one movie, MP4 with H.264 and AAC; they and the take are gone then. Where it fails the take is as it was.
+    /// Joins the segments into one movie, MP4 with H.264 and AAC; they and the take are gone then. Where it fails the
+    /// take is as it was.
     ///
     /// - Parameters:
     ///   - path: absolute; nil: in the capture library.
     ///   - name: what it is called there; nil: as the take.
-    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress` while a segment is recorded, `notRecording` without segments,
+    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress` while a segment is recorded, `notRecording`
+    ///   without segments,
     ///   `pathNotAllowed`, `diskFull`, or `invalidParams` when there is such a file.
     public func finishTake(
         _ id: String, path: String? = nil, name: String? = nil, timeout: Duration = finishingTimeout
@@ -111,7 +114,7 @@ extension Client {
 
     private static func state(_ answer: JSONValue) throws(ClientError) -> TakeState {
         guard let take = answer["take"], take["id"]?.string != nil else {
-            throw .unreadable("The bus answered without a take.")
+            throw .unreadable("The answer of the bus is invalid: it contains no take.")
         }
         return TakeState(take)
     }

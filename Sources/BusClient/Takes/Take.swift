@@ -1,6 +1,6 @@
 public import JSON
 
-/// A take as `state/take/<id>/` has it: segments that are recorded one after the other, and joined in the end.
+/// A take, from `state/take/<id>/`: segments that are recorded one after the other and joined at the end.
 public struct TakeState: Hashable, Sendable {
     /// The value itself, with all its members.
     public let json: JSONValue
@@ -10,7 +10,8 @@ public struct TakeState: Hashable, Sendable {
     public var id: String { json["id"]?.string ?? "" }
     /// What its files in the library are called, without an ending.
     public var name: String { json["name"]?.string ?? "" }
-    /// `paused`, `recording`, `ending` (a segment's file is being closed) or `finishing` (the segments are being joined).
+    /// `paused`, `recording`, `ending` (a segment's file is being closed) or `finishing` (the segments are being
+    /// joined).
     public var state: String { json["state"]?.string ?? "" }
     /// The camera's id; nil: a session's before its first segment.
     public var device: String? { json["device"]?.string }
@@ -36,7 +37,7 @@ public struct TakeState: Hashable, Sendable {
     }
 }
 
-/// A finished segment of a take, in a file of its own.
+/// A finished segment of a take, in its own file.
 public struct TakeSegment: Hashable, Sendable {
     /// The id of the movie that it is.
     public let id: String
@@ -51,7 +52,7 @@ public struct TakeSegment: Hashable, Sendable {
     }
 }
 
-/// How a segment ended, and how much the take has with it.
+/// How a segment ended, and the length of its take.
 public struct SegmentEnding: Hashable, Sendable {
     /// The segment's id.
     public let segment: String
@@ -73,7 +74,7 @@ public struct SegmentEnding: Hashable, Sendable {
 
     public init(_ json: JSONValue) throws(ClientError) {
         guard let segment = json["segment"]?.string, let reason = json["reason"]?.string else {
-            throw .unreadable("The bus did not say how the segment has ended.")
+            throw .unreadable("The answer of the bus is invalid: it does not say how the segment ended.")
         }
         self.segment = segment
         self.reason = reason
@@ -88,7 +89,7 @@ public struct SegmentEnding: Hashable, Sendable {
     }
 }
 
-/// The movie that a take's segments were joined into.
+/// The movie that was joined from a take's segments.
 public struct FinishedTake: Hashable, Sendable {
     /// The take's id, which is that of its entry in the capture library, too.
     public let id: String
@@ -106,7 +107,7 @@ public struct FinishedTake: Hashable, Sendable {
 
     init(_ json: JSONValue) throws(ClientError) {
         guard let id = json["take"]?.string, let path = json["path"]?.string else {
-            throw .unreadable("The bus answered without a finished take.")
+            throw .unreadable("The answer of the bus is invalid: it contains no finished take.")
         }
         self.id = id
         self.path = path

@@ -10,11 +10,11 @@ public final class TakeUpdates: AsyncSequence, Sendable {
         /// How far it is.
         case state(TakeState)
         /// `didStartSegment`, `recordProgress`, `didEndSegment`, `recordDurationLessMinRecordDuration`,
-        /// `recordDurationLargerEqualMaxRecordDuration`, `didDeleteSegment`, `exportProgress`, `didFinishTake` where that failed, or what a
-        /// later bus tells, with its members.
+        /// `recordDurationLargerEqualMaxRecordDuration`, `didDeleteSegment`, `exportProgress`, `didFinishTake` where
+        /// that failed, or what a later bus tells, with its members.
         case event(String, JSONValue)
-        /// The last one: it is finished or discarded. Who asked for that has the answer; the capture library has the movie under the take's
-        /// id.
+        /// The last one: it is finished or discarded. Who asked for that has the answer; the capture library has the
+        /// movie under the take's id.
         case over
     }
 
