@@ -6,7 +6,7 @@ public import Logging
 import Settings
 import ZeroMQ
 
-/// The way to the bus from other machines and from browsers. Towards the bus it is a client like any other, which may say for whom it asks.
+/// Connects other machines and browsers to the bus. For the bus it is a normal client that may state for whom it asks.
 public final class Gateway {
     private let loop: Loop
     private let signals: SignalDescriptor
@@ -83,7 +83,7 @@ public final class Gateway {
             throw GatewayError(description: "\(error)")
         }
         service.notify("STOPPING=1")
-        if hasFailed { throw GatewayError(description: "nobody can be served over HTTP any more; the log says why") }
+        if hasFailed { throw GatewayError(description: "the HTTP server has ended; the log shows the cause") }
         remote = nil
     }
 
@@ -108,7 +108,7 @@ public final class Gateway {
         do {
             let bytes = try File.readAtOnce(path, limit: 1 << 20)
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw GatewayError(description: "\(path) is no UTF-8", isMisconfigured: true)
+                throw GatewayError(description: "\(path) is not valid UTF-8", isMisconfigured: true)
             }
             return try GatewayConfiguration(toml: text)
         } catch let error as SettingsError {
@@ -130,7 +130,7 @@ public final class Gateway {
             throw GatewayError(description: error.description)
         }
         guard let directory = found.first(where: { UnixSocket.isLive($0.commandSocket) }) ?? found.first else {
-            throw GatewayError(description: "there is no place where a bus could be")
+            throw GatewayError(description: "no runtime directory of a bus is known; name one with --runtime-dir")
         }
         return directory
     }

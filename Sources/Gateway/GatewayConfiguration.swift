@@ -2,7 +2,7 @@ public import BusProtocol
 import LinuxIO
 public import Settings
 
-/// What `deploy/gateway.toml` says, every key of which is documented there.
+/// The configuration. `deploy/gateway.toml` documents every key.
 public struct GatewayConfiguration: Hashable, Sendable {
     /// `[tcp]`: clients on other machines.
     public struct TCP: Hashable, Sendable {
@@ -12,7 +12,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
         public var keysPath = "/etc/camerabus/keys"
         /// `tcp.server_key`: the gateway's own keys; nil: `server.key` in `$STATE_DIRECTORY`.
         public var serverKeyPath: String?
-        /// `tcp.connections` and `tcp.connections_per_address`: what exceeds is shut down, also of one key. A client has three, and more while requests wait.
+        /// `tcp.connections` and `tcp.connections_per_address`: what exceeds is shut down, also of one key. A client
+        /// has three, and more while requests wait.
         public var connections = 256
         public var connectionsPerAddress = 64
         /// `tcp.requests_per_second`, of one key.
@@ -36,7 +37,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
         public var tokensPath: String?
         /// `web.role` of who comes from this machine without a token; nil: a token is needed there, too.
         public var localRole: Request.Principal.Role? = .control
-        /// Whether that is said of all at this machine: of root, the gateway's and the bus's user alone unless it is written.
+        /// Whether that is said of all at this machine: of root, the gateway's and the bus's user alone unless it is
+        /// written.
         public var letsAllHereIn = false
         /// `web.hosts`: further names of this server.
         public var hosts: [String] = []
@@ -57,7 +59,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
     public var logLevel = "info"
     /// nil: nothing listens on TCP.
     public var tcp: TCP?
-    /// nil: nothing is served over HTTP (`web.listen = "none"`). Unless something is said of it the page is there for this machine's own browsers.
+    /// nil: nothing is served over HTTP (`web.listen = "none"`). Unless something is said of it the page is there for
+    /// this machine's own browsers.
     public var web: Web? = Web()
 
     /// The word for no page.
@@ -86,12 +89,13 @@ public struct GatewayConfiguration: Hashable, Sendable {
             return !isNumber || InternetSocket.isAddress(host)
         }
         guard let listen else {
-            throw SettingsError(description: "tcp.listen must be there: tcp://ADDRESS:PORT, * for all addresses")
+            throw SettingsError(description: "[tcp] needs tcp.listen: tcp://ADDRESS:PORT, with * for all addresses")
         }
         guard let address = TCPAddress(listen), isPossible(address.host) else {
             throw SettingsError(
                 description:
-                    "tcp.listen: '\(listen)' is no address as tcp://192.168.1.5:7350 or tcp://*:7350, with a port up to 65533"
+                    "tcp.listen: '\(listen)' is not an address; use one like tcp://192.168.1.5:7350 or tcp://*:7350, "
+                    + "with a port up to 65533"
             )
         }
         var tcp = TCP(listen: address)
@@ -116,7 +120,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
             else {
                 throw SettingsError(
                     description:
-                        "web.listen: '\(listen)' is no address in numbers as 127.0.0.1:7380, [::1]:7380 or *:7380, with a port up to 65535; none: no page"
+                        "web.listen: '\(listen)' is not a numeric address; use one like 127.0.0.1:7380, [::1]:7380 or *:7380, "
+                        + "with a port up to 65535, or none for no page"
                 )
             }
             web.listen = address
@@ -134,7 +139,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
             web.localRole = nil
         }
         guard web.origins.allSatisfy({ $0.hasPrefix("http://") || $0.hasPrefix("https://") }) else {
-            throw SettingsError(description: "web.origins must be origins of pages, as https://cameras.example.org")
+            throw SettingsError(
+                description: "web.origins must be origins of pages, such as https://cameras.example.org")
         }
         web.connections = try reader.integer("connections", 1...65536) ?? web.connections
         web.connectionsPerAddress =
@@ -144,7 +150,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
         guard web.listen.isLoopback || web.tokensPath != nil else {
             throw SettingsError(
                 description:
-                    "web.listen lets other machines in, and nobody there has a token: name a file of them with web.tokens, or listen on 127.0.0.1"
+                    "web.listen allows other machines, but there are no tokens for them; "
+                    + "set web.tokens to a tokens file, or listen on 127.0.0.1"
             )
         }
         return listen == nowhere ? nil : web
@@ -154,10 +161,10 @@ public struct GatewayConfiguration: Hashable, Sendable {
     var warnings: [String] {
         var warnings: [String] = []
         if tcp == nil, web == nil {
-            warnings.append("nobody is served: there is no [tcp], and web.listen is none")
+            warnings.append("the gateway serves nobody: there is no [tcp], and web.listen is none")
         }
         if let web, web.localRole == nil, web.tokensPath == nil {
-            warnings.append("nobody can use the page: all need a token, and there is no file of them (web.tokens)")
+            warnings.append("nobody can use the page: everybody needs a token, but web.tokens names no tokens file")
         }
         return warnings
     }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What the command line says.
+/// The options of the command line.
 public struct GatewayOptions: Sendable {
     /// nil: no file, and so the page is served on the loopback, and nothing else.
     public var configurationPath: String?
@@ -26,11 +26,13 @@ public struct GatewayError: Error, CustomStringConvertible, Sendable {
     static func cannotListen(_ address: String, _ key: String, _ code: Int32) -> GatewayError {
         let advice =
             switch code {
-            case EADDRINUSE: "; another program has that port, another gateway perhaps: name another in gateway.toml"
-            case EADDRNOTAVAIL: "; it is no address of this machine, or not yet: 'ip address' lists them"
+            case EADDRINUSE:
+                "; another program, perhaps another gateway, uses this port; set another port in gateway.toml"
+            case EADDRNOTAVAIL:
+                "; this machine does not have this address, or not yet; 'ip address' lists its addresses"
             default: ""
             }
         return GatewayError(
-            description: "nothing can listen on \(address) (\(key)): \(String(cString: strerror(code)))\(advice)")
+            description: "can't listen on \(address) (\(key)): \(String(cString: strerror(code)))\(advice)")
     }
 }

@@ -9,22 +9,26 @@ import ServiceCommand
 struct CameraBusGateway: ServiceCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-gateway",
-        abstract: "Serves the page of a CameraBus, and lets clients on other machines use its cameras.",
+        abstract: "Serves the web page of a CameraBus, and connects clients on other machines to its cameras.",
         discussion: """
-            Browsers find the page at http://127.0.0.1:7380/ unless the configuration says otherwise ([web]); beyond the machine it needs tokens, and a proxy for TLS. \
-            Beside it are pictures (/camera/<id>.jpg, .mjpg), numbers for Prometheus (/metrics) and /healthz.
+            The page is at http://127.0.0.1:7380/ unless the configuration says otherwise ([web]). Other machines need \
+            tokens, and a proxy for TLS. The gateway also serves pictures (/camera/<id>.jpg, .mjpg), metrics for \
+            Prometheus (/metrics) and /healthz.
 
-            For programs on other machines it listens where tcp.listen says, and on nothing without that: requests at that port, state and events at the next, \
-            pictures and sound at the one after. Who comes in has a key whose public half stands in the file of keys ('camerabus keys'), \
-            with the role view, control or admin; that file is read again whenever it changes, and who is not in it any more loses all it has \
-            within a second. The gateway's own keys are made at its first start, in $STATE_DIRECTORY or where tcp.server_key says; \
-            the public one, which clients need, is in server.pub beside them and in the log.
+            For programs on other machines the gateway listens on tcp.listen, if that is set: requests at this port, \
+            state and events at the next, pictures and sound at the one after. A client needs a key whose public half \
+            is in the keys file ('camerabus keys'), with the role view, control or admin. The gateway reads the file \
+            again after each change; a removed client loses its access within a second. The gateway makes its own keys \
+            at its first start, in $STATE_DIRECTORY or at tcp.server_key. Clients need the public key; it is in \
+            server.pub next to it, and in the log.
 
-            The bus has to know by which user it runs: camerabus-gateway, as the service does, or permission.gateway in camerabus.toml; or the bus's own.
+            The bus accepts the gateway only if it runs as one of these users: camerabus-gateway (as the service \
+            does), permission.gateway in camerabus.toml, or the user of the bus.
 
-            SIGHUP has keys and tokens read again; SIGTERM ends it.
+            SIGHUP reads keys and tokens again; SIGTERM ends the gateway.
 
-            Exit status: 0 ended in order, 1 could not serve, 2 usage, 78 the configuration says what can't be: mend it, and start it again.
+            Exit status: 0 ended normally, 1 could not serve, 2 wrong usage, 78 the configuration is invalid: correct \
+            it, then start again.
             """,
         version: "0.1.0")
 
@@ -32,16 +36,19 @@ struct CameraBusGateway: ServiceCommand {
     var config: String?
 
     @Option(
-        help: ArgumentHelp("Where the bus has its sockets (default: as clients look for it).", valueName: "directory"),
+        help: ArgumentHelp(
+            "The directory of the bus's sockets (default: found like clients find it).", valueName: "directory"),
         completion: .directory)
     var runtimeDir: String?
 
-    @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    @Option(
+        help: ArgumentHelp("The log level: trace, debug, info, notice, warning, error or critical.", valueName: "level")
+    )
     var logLevel: String?
 
     func validate() throws {
         if let logLevel, Logger.Level(rawValue: logLevel) == nil {
-            throw ValidationError("there is no level '\(logLevel)'")
+            throw ValidationError("there is no log level '\(logLevel)'")
         }
     }
 

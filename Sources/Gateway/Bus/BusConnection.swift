@@ -2,7 +2,8 @@ import BusProtocol
 import BusServer
 import ZeroMQ
 
-/// A connection to the bus's command socket. Nothing is sent while there is no bus, so that nothing is carried out long after it was asked.
+/// A connection to the command socket of the bus. It sends nothing while there is no bus, so no request is carried out
+/// long after it was made.
 final class BusConnection {
     private let loop: Loop
     private let socket: Socket

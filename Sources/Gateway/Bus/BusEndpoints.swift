@@ -2,7 +2,7 @@ import BusProtocol
 import BusServer
 import ZeroMQ
 
-/// Where the bus is, and what the process talks to it with.
+/// The runtime directory of the bus, with the ZeroMQ context and loop that connect to it.
 final class BusEndpoints {
     let context: Context
     let loop: Loop

@@ -3,8 +3,8 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// All that the bus publishes as state and events, subscribed to once for the whole process, and the newest state of everything for who
-/// comes later.
+/// All state and events that the bus publishes: subscribed once for the whole process. It caches the newest state of
+/// each topic for later subscribers.
 final class BusEvents {
     /// Names who listens, to take it back.
     struct Token: Hashable {

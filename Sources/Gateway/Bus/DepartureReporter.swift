@@ -4,7 +4,7 @@ import JSON
 import Logging
 import ZeroMQ
 
-/// Tells the bus of those on other machines who have gone, or may not be here any more. What there is no bus for waits for the next.
+/// Reports remote users who left or were revoked to the bus. Without a bus, reports wait for the next one.
 final class DepartureReporter {
     private enum News {
         /// Its key is let in no more, or with less; the body is called when the bus has answered that.
@@ -66,7 +66,8 @@ final class DepartureReporter {
     /// - Parameter principal: who that is by the time that it is told: with an older role it would have that again.
     func left(_ name: String, as principal: @escaping () -> Request.Principal) { tell(name, .left(principal)) }
 
-    /// One that was let in no more as what it was is let in as this, and the bus may have heard of the older role since.
+    /// One that was let in no more as what it was is let in as this, and the bus may have heard of the older role
+    /// since.
     ///
     /// - Parameter told: called when the bus has answered that, or isn't there: then it has forgotten all roles.
     func changed(_ principal: Request.Principal, then told: @escaping () -> Void = {}) {
@@ -125,15 +126,15 @@ final class DepartureReporter {
             _ = try reply.result.get()
             told.told()
         } catch {
-            // To be told with the next news, or to the next bus.
+            // Reported again with the next report, or to the next bus.
             noteAgain(told)
             logger.error(
-                "the bus doesn't take it that somebody is let in no more",
+                "the bus refused the report that a remote user left",
                 metadata: ["name": "\(told.name)", "error": "\(error.message)"])
         }
     }
 
-    // What came later counts.
+    // A later report replaces it.
     private func noteAgain(_ told: Underway) {
         if case .revoked? = untold[told.name] { return }
         note(told.name, .revoked(told: told.told))
@@ -142,8 +143,8 @@ final class DepartureReporter {
     private func cameToBus() {
         place.loop.cancel(patience)
         patience = nil
-        logger.info("the bus is there", metadata: ["directory": "\(place.directory.path)"])
-        // What the process is called in `device.who`: the kernel cuts off the names of programs.
+        logger.info("connected to the bus", metadata: ["directory": "\(place.directory.path)"])
+        // The name in `device.who`: the kernel truncates program names.
         let hello = Request(id: nil, method: "bus.hello", params: ["client": .string(Self.name)])
         _ = line.send([[], hello.serialized])
         tellAll()
@@ -156,13 +157,13 @@ final class DepartureReporter {
         let unchanged = changes.values
         changes = [:]
         for told in unchanged { told() }
-        logger.warning("the bus has gone; who asks for something waits for the next one")
+        logger.warning("the connection to the bus is lost; requests wait for the next bus")
     }
 
     private func missesBus() {
         patience = nil
         logger.warning(
-            "there is no bus yet; who asks for something waits for it",
+            "no bus runs yet; requests wait for it",
             metadata: ["directory": "\(place.directory.path)"])
     }
 }

@@ -1,7 +1,7 @@
 import BusProtocol
 import JSON
 
-/// What `bus.hello` answers, as it is for a client on another machine: its sockets are the gateway's.
+/// The answer of `bus.hello` for a client on another machine: with the gateway's sockets instead of the bus's.
 enum HelloReply {
     /// - Parameter bytes: the reply as the bus gave it.
     /// - Returns: the same with the gateway's endpoints; as it came where it is no answer with endpoints.

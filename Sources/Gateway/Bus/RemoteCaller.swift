@@ -3,7 +3,7 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// The connection to the bus that goes with one that requests come over from elsewhere: what the bus says of connections holds for each.
+/// The connection to the bus for one remote connection: the bus's rules for connections then apply to each of them.
 final class RemoteCaller {
     /// A request under way.
     private struct Pending {
@@ -43,7 +43,8 @@ final class RemoteCaller {
 
     /// Requests of a connection that may be under way.
     static let maximumPending = 64
-    /// Of those that are answered soon, how many the bus has at a time: it has room for so many answers of a connection, and drops further ones.
+    /// Of those that are answered soon, how many the bus has at a time: it has room for so many answers of a
+    /// connection, and drops further ones.
     static let maximumUnanswered = 16
     /// Milliseconds for which the bus may be away before requests are given up.
     private static let absence: Int64 = 2000
@@ -114,8 +115,8 @@ final class RemoteCaller {
         lookLater()
     }
 
-    /// In their order, so that nothing overtakes what was asked before it. Those that take long don't count: who waits for a lock must not keep
-    /// the request from the bus that gives it back.
+    /// In their order, so that nothing overtakes what was asked before it. Those that take long don't count: who waits
+    /// for a lock must not keep the request from the bus that gives it back.
     private func mayGo(_ next: Unsent) -> Bool {
         guard let asked = pending[next.number], !asked.isLong else { return true }
         return pending.values.count(where: Self.isSoon) < Self.maximumUnanswered

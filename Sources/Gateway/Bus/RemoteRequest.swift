@@ -1,12 +1,13 @@
 import BusProtocol
 import JSON
 
-/// What may be asked from another machine, and how the bus is asked it.
+/// Checks which requests are allowed from another machine, and builds the request for the bus.
 enum RemoteRequest {
     /// Beginnings of methods that may wait for a disk, for a camera's moment, or for what is being made.
     private static let slow = ["library.", "movie.", "photo.", "take."]
 
-    /// Whether its answer may take long by its nature, or as it wishes to wait. All others come within seconds, or a device is given up.
+    /// Whether its answer may take long by its nature, or as it wishes to wait. All others come within seconds, or a
+    /// device is given up.
     static func mayTakeLong(_ request: Request) -> Bool {
         request.params["wait"] != nil || slow.contains { request.method.hasPrefix($0) }
     }
@@ -27,7 +28,7 @@ enum RemoteRequest {
     static func checked(_ request: Request, of principal: Request.Principal) throws(BusError) -> Request {
         guard request.onBehalfOf == nil else {
             throw BusError(
-                .unauthorized, "For whom a request is, the gateway says; leave 'for' out.",
+                .unauthorized, "Only the gateway may set 'for'. Leave it out.",
                 ["status": "denied", "needed": "gateway"])
         }
         var request = request

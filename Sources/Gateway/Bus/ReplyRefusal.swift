@@ -1,26 +1,28 @@
 import BusProtocol
 import JSON
 
-/// Why an answer doesn't go to another machine. What was asked may have been carried out by then, and who asked must not think that it wasn't.
+/// Errors that replace a reply which does not fit. The request may have been carried out, so they say so.
 enum ReplyRefusal {
     /// It has more bytes than one may have.
     static func tooLong(_ bytes: Int, maximum: Int) -> BusError {
         BusError(
             .limitExceeded,
-            "This was carried out, but its answer has \(bytes) bytes, more than goes to other machines; have photos in the library, and ask for shorter parts of files.",
+            "The request was carried out, but its answer of \(bytes) bytes is too long for other machines. "
+                + "Store photos in the library, and read files in shorter parts.",
             ["limit": "remoteReply", "maximum": JSONValue(maximum)])
     }
 
     /// Nothing was carried out: there would be no room for what the answer brings.
     static let noRoomYet = BusError(
         .limitExceeded,
-        "Answers to this key that are still on their way leave no room for what this one would bring; read them, and ask again.",
+        "Too many answers for this key are still waiting to be read. Read them, then repeat the request.",
         roomLimit)
 
     /// It was, and then others were on their way.
     static let noRoomLeft = BusError(
         .limitExceeded,
-        "This was carried out, but answers to this key that are still on their way leave no room for its own; read them, and ask again with the same request key. Without one, look for what was made in the library.",
+        "The request was carried out, but too many answers for this key are still waiting to be read. Read them, then repeat "
+            + "the request with the same request key. Without a request key, look for the result in the library.",
         roomLimit)
 
     private static let roomLimit: [String: JSONValue] = [

@@ -1,6 +1,6 @@
 import JSON
 
-/// The newest message of each topic of state, to be sent again to who comes later.
+/// The newest message of each state topic, for later subscribers.
 struct StateCache {
     private struct Kept {
         var sequence: Int64

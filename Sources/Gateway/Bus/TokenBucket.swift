@@ -1,4 +1,4 @@
-/// How often somebody may do something: so many times a second, and some at once after a pause.
+/// A rate limit: so many actions per second, and a burst after a pause.
 struct TokenBucket {
     private let perSecond: Double
     private let burst: Double

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The end of a connection, which others than who serves it may bring about, at any time: once it is closed its number may be somebody else's, and
+/// Ends a connection from any thread, at any time. After the close its descriptor may belong to another connection, and
 /// is not touched any more.
 final class ConnectionEnd: Sendable {
     private struct State {

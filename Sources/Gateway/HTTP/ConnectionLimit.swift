@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How many connections there are, and whose: it says who may come in, and when somebody has left.
+/// Counts connections, in total and by address. It accepts or refuses new ones.
 final class ConnectionLimit: Sendable {
     private struct State {
         var addresses: [String: Int] = [:]

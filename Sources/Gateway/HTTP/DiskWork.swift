@@ -1,7 +1,7 @@
 import LinuxIO
 
-/// What may wait for a disk, which may sleep, or hang, for as long as it likes: done on a thread of its own, so that the few that serve
-/// all connections never wait with it.
+/// Runs work that may wait for a disk on a thread of its own, so that it never blocks the few threads that serve all
+/// connections.
 enum DiskWork {
     /// Does that, and waits for it without a thread. There are no more of them than connections.
     static func run<Value: Sendable>(

@@ -3,7 +3,8 @@ import FoundationEssentials
 
 /// The handshake of a WebSocket, which FlyingFox answers.
 enum Handshake {
-    /// The lines of the answer's head, or nil where the request is none that asks for a WebSocket (RFC 6455, section 4.2).
+    /// The lines of the answer's head, or nil where the request is none that asks for a WebSocket (RFC 6455, section
+    /// 4.2).
     static func answer(to request: WebRequest) async -> [String]? {
         var headers: [HTTPHeader: String] = [:]
         for name in ["host", "upgrade", "connection", "sec-websocket-key", "sec-websocket-version"] {

@@ -1,4 +1,4 @@
-/// Reads heads and short bodies of requests from a connection, and holds no more of it than one may have.
+/// Reads heads and short bodies of requests from a connection, up to their maximum sizes.
 struct HeadReader {
     private var buffer: [UInt8] = []
 

@@ -1,5 +1,5 @@
-/// Which names this server goes by, and which pages may use it: a page of somebody else's, open in a browser on this machine, may not,
-/// whatever name it has had resolved to here.
+/// Checks the host names and page origins of requests. A foreign page, open in a browser on this machine, must not use
+/// this server, whatever name it resolves to here.
 struct HostCheck: Hashable, Sendable {
     private let names: Set<String>
     private let origins: Set<String>

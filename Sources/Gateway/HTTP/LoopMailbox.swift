@@ -3,9 +3,9 @@ import LinuxIO
 import Synchronization
 import ZeroMQ
 
-/// How connections, which are served on threads of their own, have something done on the loop, where all of the bus is.
+/// Runs actions of connections, which have threads of their own, on the loop, where everything of the bus is.
 ///
-/// Bounded by who writes: each connection waits for the end of what it has asked for before it asks for more.
+/// It is bounded by its users: each connection waits for the end of its action before it posts another.
 final class LoopMailbox: Sendable {
     private let letters = Mutex<[@Sendable () -> Void]>([])
     private let event: EventDescriptor

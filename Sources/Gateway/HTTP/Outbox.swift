@@ -11,7 +11,8 @@ struct Outgoing: @unchecked Sendable {
     var bytes: Int { frames.reduce(head.count) { $0 + $1.count } }
 }
 
-/// What waits to be written to one connection. Media come only as they are written; of the rest there is only so much.
+/// The data that waits to be written to one connection. Media is fetched only when it can be written; the rest is
+/// bounded.
 final class Outbox: Sendable {
     private struct State {
         var waiting: [Outgoing] = []

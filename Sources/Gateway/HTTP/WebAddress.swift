@@ -1,4 +1,4 @@
-/// Where the web side listens: `ADDRESS:PORT`, an IPv6 address in brackets, `*` for all of a machine's.
+/// The address on which the web server listens: `ADDRESS:PORT`, an IPv6 address in brackets, `*` for all addresses.
 public struct WebAddress: Hashable, Sendable, CustomStringConvertible {
     /// As it was written, brackets included.
     public var host: String

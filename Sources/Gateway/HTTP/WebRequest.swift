@@ -1,4 +1,4 @@
-/// What the head of an HTTP/1.1 request says (RFC 9112), read strictly: what may be taken in two ways is refused.
+/// The head of an HTTP/1.1 request (RFC 9112), parsed strictly: ambiguous heads are refused.
 struct WebRequest: Hashable, Sendable {
     /// Why a head is none, as a status.
     struct Refusal: Error, Hashable, Sendable {
@@ -16,7 +16,8 @@ struct WebRequest: Hashable, Sendable {
     var query: [String: String]
     /// By their names in lower case; what came twice is joined by commas, as it means the same.
     private(set) var headers: [String: String] = [:]
-    /// The origin of the page that asks, as it says, where that is one of those that may beside this server's own; nil: it is none of them.
+    /// The origin of the page that asks, as it says, where that is one of those that may beside this server's own; nil:
+    /// it is none of them.
     var pageOrigin: String?
     private var isHTTP11: Bool
 
@@ -36,20 +37,20 @@ struct WebRequest: Hashable, Sendable {
     /// - Parameter head: with its empty line.
     init(parsing head: some Sequence<UInt8>) throws(Refusal) {
         guard let text = String(validating: head, as: UTF8.self), text.hasSuffix("\r\n\r\n") else {
-            throw Refusal(status: 400, reason: "The head is no UTF-8.")
+            throw Refusal(status: 400, reason: "The head is not valid UTF-8.")
         }
         var lines = text.utf8.dropLast(4).split(separator: 10, omittingEmptySubsequences: false).map {
             Substring($0.last == 13 ? $0.dropLast() : $0)
         }
         guard lines.allSatisfy({ $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 9 } }) else {
-            throw Refusal(status: 400, reason: "The head has control characters.")
+            throw Refusal(status: 400, reason: "The head contains control characters.")
         }
         let words = lines.removeFirst().split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 3, !words[0].isEmpty, words[0].utf8.allSatisfy(Self.isToken) else {
-            throw Refusal(status: 400, reason: "The first line is none of a request.")
+            throw Refusal(status: 400, reason: "The first line is not a request line.")
         }
         guard words[2] == "HTTP/1.1" || words[2] == "HTTP/1.0" else {
-            throw Refusal(status: 505, reason: "This server speaks HTTP/1.1.")
+            throw Refusal(status: 505, reason: "This server supports only HTTP/1.1.")
         }
         method = String(words[0])
         isHTTP11 = words[2] == "HTTP/1.1"
@@ -66,7 +67,7 @@ struct WebRequest: Hashable, Sendable {
         }
         let name = line[..<colon]
         guard !name.isEmpty, name.utf8.allSatisfy(Self.isToken) else {
-            throw Refusal(status: 400, reason: "The name of a header is none.")
+            throw Refusal(status: 400, reason: "The name of a header is invalid.")
         }
         let value = Self.trimmed(line[line.utf8.index(after: colon)...])
         let key = name.lowercased()
@@ -76,7 +77,7 @@ struct WebRequest: Hashable, Sendable {
         }
         // Whoever reads the first of these and whoever reads the last would not mean the same request.
         guard !["host", "content-length", "transfer-encoding", "origin", "authorization"].contains(key) else {
-            throw Refusal(status: 400, reason: "The header \(key) is there twice.")
+            throw Refusal(status: 400, reason: "The header \(key) occurs twice.")
         }
         headers[key] = known + (key == "cookie" ? "; " : ", ") + value
     }
@@ -108,12 +109,12 @@ struct WebRequest: Hashable, Sendable {
     /// Bytes of a body.
     func bodyBytes(maximum: Int) throws(Refusal) -> Int {
         guard headers["transfer-encoding"] == nil else {
-            throw Refusal(status: 411, reason: "A body is sent with its length.")
+            throw Refusal(status: 411, reason: "A body needs a Content-Length.")
         }
         guard let text = headers["content-length"] else { return 0 }
         guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }), text.utf8.count < 10,
             let count = Int(text)
-        else { throw Refusal(status: 400, reason: "The length of the body is no number.") }
+        else { throw Refusal(status: 400, reason: "The length of the body is not a number.") }
         guard count <= maximum else { throw Refusal(status: 413, reason: "The body is too long.") }
         return count
     }
@@ -121,21 +122,22 @@ struct WebRequest: Hashable, Sendable {
     // MARK: Targets
 
     private static func target(_ text: Substring) throws(Refusal) -> ([String], [String: String]) {
-        guard text.hasPrefix("/") else { throw Refusal(status: 400, reason: "The target is no path.") }
+        guard text.hasPrefix("/") else { throw Refusal(status: 400, reason: "The target is not a path.") }
         let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var path: [String] = []
         for part in parts[0].dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
             // Nothing that a path leads through on a disk has a meaning here.
             guard let segment = decoded(part), segment != ".", segment != "..",
                 segment.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") })
-            else { throw Refusal(status: 400, reason: "The path has a part that is none.") }
+            else { throw Refusal(status: 400, reason: "The path contains an invalid part.") }
             path.append(segment)
         }
         if path == [""] { path = [] }
         return (path, parts.count > 1 ? form(parts[1]) : [:])
     }
 
-    /// Names and values as a form has them; what can't be read is left out, and of a name that is there twice the first counts.
+    /// Names and values as a form has them; what can't be read is left out, and of a name that is there twice the first
+    /// counts.
     static func form(_ text: Substring) -> [String: String] {
         var found: [String: String] = [:]
         for pair in text.split(separator: "&") {

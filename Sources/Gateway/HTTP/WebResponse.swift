@@ -1,4 +1,4 @@
-/// An answer over HTTP: what is said in its head, and a body that is there as a whole.
+/// An HTTP answer: its head, and a complete body.
 struct WebResponse: Hashable, Sendable {
     var status: Int
     var type: String?
@@ -29,7 +29,8 @@ struct WebResponse: Hashable, Sendable {
             + "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     ]
 
-    /// Whose page may read it: this server's own alone, or that of one origin beside it. Without credentials, so that a page shows a token itself.
+    /// Whose page may read it: this server's own alone, or that of one origin beside it. Without credentials, so that a
+    /// page shows a token itself.
     private static func readers(_ origin: String?) -> [String] {
         guard let origin else { return ["Cross-Origin-Resource-Policy: same-origin"] }
         return [

@@ -6,8 +6,8 @@ import Synchronization
 
 /// Takes connections in, so many at a time, and has each served by a task of its own.
 ///
-/// The sockets are FlyingFox's (FlyingSocks). Its HTTP server isn't used: it bounds neither heads, nor frames of WebSockets, nor
-/// connections, and ends when no descriptor is left.
+/// The sockets are FlyingFox's (FlyingSocks). Its HTTP server isn't used: it bounds neither heads, nor frames of
+/// WebSockets, nor connections, and ends when no descriptor is left.
 final class WebServer: Sendable {
     private let listener: FlyingSocks.Socket
     private let pool: SocketPool<ePoll>
@@ -18,7 +18,8 @@ final class WebServer: Sendable {
 
     /// Bytes that the kernel holds for a client that is slow: what lies there is of the past already when it is taken.
     private static let sendBuffer = 256 << 10
-    /// Seconds after which a silent client is asked whether it is still there, and after which one that takes nothing isn't any more.
+    /// Seconds after which a silent client is asked whether it is still there, and after which one that takes nothing
+    /// isn't any more.
     private static let silence: Int32 = 30
     private static let stall: Int32 = 60_000
     /// How long no connection is taken when there is no room for one.
@@ -45,7 +46,7 @@ final class WebServer: Sendable {
         } catch SocketError.failed(type: _, errno: let code, message: _) {
             throw .cannotListen("\(address)", "web.listen", code)
         } catch {
-            throw GatewayError(description: "nothing can listen on \(address) (web.listen): \(error)")
+            throw GatewayError(description: "can't listen on \(address) (web.listen): \(error)")
         }
     }
 
@@ -92,7 +93,7 @@ final class WebServer: Sendable {
                 group.cancelAll()
             }
         } catch {
-            logger.critical("the web side ends", metadata: ["error": "\(error)"])
+            logger.critical("the HTTP server ends", metadata: ["error": "\(error)"])
         }
     }
 
@@ -118,14 +119,15 @@ final class WebServer: Sendable {
                 } catch SocketError.failed(type: _, errno: let code, message: _) where Self.errorsOfOne.contains(code) {
                     // Who came has gone already, or can't be reached.
                 } catch {
-                    logger.error("a connection can't be taken", metadata: ["error": "\(error)"])
+                    logger.error("a connection can't be accepted", metadata: ["error": "\(error)"])
                     await waitForRoom()
                 }
             }
         }
     }
 
-    // Most likely there is no descriptor, or no memory, left: one of ours may go, or somebody else's, which nobody tells.
+    // Most likely there is no descriptor, or no memory, left: one of ours may go, or somebody else's, which nobody
+    // tells.
     private func waitForRoom() async {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { [connectionLimit] in await connectionLimit.someoneLeft() }

@@ -1,6 +1,7 @@
 import ZeroMQ
 
-/// A connection that has become a WebSocket: what comes is given to its session, and what that has for the page is written.
+/// A connection that has become a WebSocket: it passes messages of the page to its session, and writes those of the
+/// session.
 struct WebSocketConnection {
     let busAccess: WebBusAccess
     let stream: WebStream

@@ -1,4 +1,4 @@
-/// Puts a client's messages together from its frames as they come, and holds no more than one message may have.
+/// Joins a client's frames to messages, up to the maximum size of a message.
 struct WebSocketReader {
     enum Event: Hashable {
         case text([UInt8])

@@ -51,7 +51,8 @@ final class WebStream: Sendable {
         }
     }
 
-    /// Sends so many bytes of a file, from where it stands, and waits for both the disk and the other end: not for a thread that others need.
+    /// Sends so many bytes of a file, from where it stands, and waits for both the disk and the other end: not for a
+    /// thread that others need.
     func sendNow(file: Int32, count: Int) throws(SystemError) {
         var left = count
         while left > 0 {
@@ -105,7 +106,8 @@ final class WebStream: Sendable {
     /// Nothing more is written.
     func finish() { end.finish() }
 
-    /// Reads until the other end has said, too, that nothing more comes: what was written last gets there before the end.
+    /// Reads until the other end has said, too, that nothing more comes: what was written last gets there before the
+    /// end.
     func drained() async {
         let patience = Task { [self] in
             try await Task.sleep(for: .seconds(2))
@@ -116,7 +118,8 @@ final class WebStream: Sendable {
         patience.cancel()
     }
 
-    /// Ends it: whoever reads or writes is told. The descriptor stays until ``close()``, so that nobody else's gets its number meanwhile.
+    /// Ends it: whoever reads or writes is told. The descriptor stays until ``close()``, so that nobody else's gets its
+    /// number meanwhile.
     func shutDown() { end.shutDown() }
 
     /// Whether it was ended by ``shutDown()``.

@@ -5,11 +5,11 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Pictures and sound for all who are not on this machine's sockets: each asks for the next message of a topic, and gets the one of then
-/// (``MediaAsk``).
+/// Distributes pictures and sound to all clients that are not on this machine's sockets. Each client asks for the next
+/// message of a topic, and gets the newest one (``MediaAsk``).
 ///
-/// What the bus makes for somebody here it makes once, for however many and by whichever way they come; and who doesn't ask costs nothing but
-/// what is on its way to it.
+/// The bus makes each rendition once, for any number of clients of any kind. A client that does not ask costs nothing
+/// except the messages that are already on their way to it.
 final class MediaDistributor {
     /// Names who asks.
     struct Peer: Hashable {
@@ -80,7 +80,8 @@ final class MediaDistributor {
     private static let leastReconsideration: Int64 = 100_000_000
     /// Messages that are kept of sound, and of frames that build on one another: a second or two.
     private static let chainRoom = 64
-    /// Nanoseconds for which a device that was there may be away before who waits for it is refused: a bus that was started anew makes it again.
+    /// Nanoseconds for which a device that was there may be away before who waits for it is refused: a bus that was
+    /// started anew makes it again.
     private static let absence: Int64 = 10_000_000_000
 
     init(_ place: BusEndpoints, _ events: BusEvents, logger: Logger) {
@@ -220,7 +221,8 @@ final class MediaDistributor {
         }
     }
 
-    /// The bus has told what there is by now. Of what isn't there nothing comes, not even what would end it: who waits for that is refused.
+    /// The bus has told what there is by now. Of what isn't there nothing comes, not even what would end it: who waits
+    /// for that is refused.
     func cameHeartbeat(at now: Int64) {
         for (topic, run) in runs {
             guard events.knowsNothing(of: run.device, at: now) else {
@@ -258,7 +260,8 @@ final class MediaDistributor {
             feeds[device] = made
             return made
         } catch {
-            logger.error("a device's frames can't be had", metadata: ["device": "\(device)", "error": "\(error)"])
+            logger.error(
+                "can't connect to the media socket of a device", metadata: ["device": "\(device)", "error": "\(error)"])
             return nil
         }
     }
@@ -323,27 +326,27 @@ final class MediaDistributor {
     // MARK: What can't be had
 
     private static func nobody(_ device: String) -> BusError {
-        BusError(.deviceNotFound, "There is no device and no rig of that name.", ["device": .string(device)])
+        BusError(.deviceNotFound, "There is no device or rig with this name.", ["device": .string(device)])
     }
 
     private static let notHere = BusError(
-        .formatUnsupported, "That does not go to other machines; frame/, set/, audio/ and level/ do.",
+        .formatUnsupported, "This topic is not available on other machines. Use frame/, set/, audio/ or level/.",
         ["nearest": .null])
     private static let tooMany = BusError(
         .limitExceeded,
-        "This client has as much of this device already as goes to other machines; end one of the others.",
+        "This client has the maximum number of topics of this device. End another one first.",
         ["limit": "renditions", "maximum": JSONValue(maximumTopicsOfDevice)])
     private static let tooManyTopics = BusError(
-        .limitExceeded, "This client has as many topics as go to one; end one of the others.",
+        .limitExceeded, "This client has the maximum number of topics. End another one first.",
         ["limit": "topics", "maximum": JSONValue(maximumTopics)])
     private static let noFeed = BusError(
-        .internalError, "The gateway has no connection to the bus left for that device; ask again later.")
+        .internalError, "The gateway can't open another connection to this device. Try again later.")
     private static let rawUnasked = BusError(
         .formatUnsupported,
-        "Pixels that are not compressed go to other machines only where they are asked for; jpeg goes always.",
+        "Uncompressed pixels are sent to other machines only if the client asks for them. Use jpeg.",
         ["nearest": "jpeg"])
     private static let rawForbidden = BusError(
-        .formatUnsupported, "This gateway sends no uncompressed pixels (tcp.raw in gateway.toml); jpeg goes.",
+        .formatUnsupported, "This gateway sends no uncompressed pixels (tcp.raw in gateway.toml). Use jpeg.",
         ["nearest": "jpeg"])
 
     private func refuse(_ topic: [UInt8], _ peer: Peer, _ error: BusError) {

@@ -2,7 +2,7 @@ import BusProtocol
 import BusServer
 import ZeroMQ
 
-/// What a device, or a rig, publishes, as any subscriber gets it: of the topics that somebody on another machine wants.
+/// Subscribes to the media socket of a device or a rig, for the topics that a remote client wants.
 final class MediaFeed {
     private let loop: Loop
     private let socket: Socket

@@ -1,7 +1,7 @@
 import BusProtocol
 import ZeroMQ
 
-/// A message of a media socket, kept for those on other machines.
+/// A message of a media socket, kept for remote clients.
 struct MediaItem {
     /// Behind the topic: the header, and what it is of.
     var frames: [Message]

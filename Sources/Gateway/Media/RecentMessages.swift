@@ -1,4 +1,4 @@
-/// The newest messages of a topic, numbered as they come, for those who take them at their own pace.
+/// The newest messages of a topic, numbered in their order, for clients that read at their own pace.
 struct RecentMessages<Item> {
     private var items: [Item] = []
     /// The number of the newest; 0: none has come.

@@ -1,5 +1,5 @@
-/// A topic that somebody asks for and can't have. That is told once a second at most, as on the bus's own sockets: who takes a refusal for one more
-/// message asks again at once.
+/// An error for a requested topic. It is sent once a second at most, as on the bus's own sockets: a client that takes
+/// the error for a message asks again at once.
 struct TopicRefusal {
     /// Nanoseconds from one refusal to the next.
     static let interval: Int64 = 1_000_000_000

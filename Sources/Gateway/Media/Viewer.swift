@@ -1,4 +1,5 @@
-/// One topic as one connection takes it: a message only for each that it asked for, the present one where it asks late.
+/// One topic of one connection: one message for each that the client asked for. A client that asks late gets the newest
+/// one.
 struct Viewer {
     /// Messages that may be asked for and not taken yet.
     static let maximumCredit = 8

@@ -5,7 +5,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// The port of requests: each is passed on to the bus in the name of the key that its connection has proved to have.
+/// The request port: passes each request to the bus in the name of the key of its connection.
 final class CommandRelay {
     /// One connection that requests come over.
     private struct Visit {
@@ -101,7 +101,7 @@ final class CommandRelay {
                     request, of: Request.Principal(name: entry.name, role: entry.role))
                 guard isInTime else {
                     throw BusError(
-                        .limitExceeded, "That are more requests than this key may make; ask less often.",
+                        .limitExceeded, "This key sends more requests per second than allowed. Send fewer.",
                         ["limit": "requestRate", "maximum": JSONValue(settings.requestsPerSecond)])
                 }
                 // Before it is carried out: a photo can't be taken back.
@@ -112,7 +112,7 @@ final class CommandRelay {
                 if !isThere { part(routing, key) }
                 guard caller.ask(named, envelope: mirrored) else {
                     throw BusError(
-                        .limitExceeded, "Too many requests of this connection are under way; wait for their answers.",
+                        .limitExceeded, "This connection has too many open requests. Wait for their answers.",
                         ["limit": "remoteRequests", "maximum": JSONValue(RemoteCaller.maximumPending)])
                 }
             } catch {
@@ -121,8 +121,8 @@ final class CommandRelay {
         }
     }
 
-    /// Who has gone already, without having waited for an answer: what was asked is carried out, and what came of it ends as if the connection
-    /// had ended just now.
+    /// Who has gone already, without having waited for an answer: what was asked is carried out, and what came of it
+    /// ends as if the connection had ended just now.
     private func part(_ routing: [UInt8], _ key: String) {
         registry.passed(key)
         place.loop.schedule(afterMilliseconds: Self.parting) { [weak self] in self?.visits[routing] = nil }
@@ -147,8 +147,8 @@ final class CommandRelay {
                 place, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
                 principal: Request.Principal(name: entry.name, role: entry.role))
         } catch {
-            logger.error("no connection to the bus can be made", metadata: ["error": "\(error)"])
-            throw BusError(.internalError, "The gateway has no connection to the bus left; see its log.")
+            logger.error("can't open a connection to the bus", metadata: ["error": "\(error)"])
+            throw BusError(.internalError, "The gateway can't open another connection to the bus; see its log.")
         }
         made.onAnswer = { [weak self] envelope, frames, isHello in
             self?.answer(routing, key, envelope, frames, isHello: isHello)

@@ -3,7 +3,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// The connections from other machines: whose they are, how many, and their end.
+/// The current connections from other machines: their keys, their number, and their end.
 final class ConnectionRegistry {
     private struct Peer {
         var address: String
@@ -37,8 +37,8 @@ final class ConnectionRegistry {
     private static let eventsPerTurn = 256
     private static let turnsAtOnce = 8
     private static let maximumFamiliar = 1024
-    /// Looks at a connection before it is ended for having said nothing. They are counted, not timed: a process that was stopped finds what was
-    /// said meanwhile between two of them.
+    /// Looks at a connection before it is ended for having said nothing. They are counted, not timed: a process that
+    /// was stopped finds what was said meanwhile between two of them.
     private static let maximumSilences = 5
 
     /// - Parameters:
@@ -80,7 +80,8 @@ final class ConnectionRegistry {
         }
     }
 
-    /// Takes in all that the monitors have told so far: a connection's end comes before what its descriptor's number stands for next.
+    /// Takes in all that the monitors have told so far: a connection's end comes before what its descriptor's number
+    /// stands for next.
     func update() {
         for server in servers {
             for _ in 0..<Self.turnsAtOnce { guard read(server) else { break } }
@@ -97,8 +98,8 @@ final class ConnectionRegistry {
             return false
         }
         guard known.key != key else { return true }
-        // A message of who had the descriptor's number before may come late. Whose the connection is has to be sure, or it could
-        // outlast its key: its client comes again.
+        // A message of who had the descriptor's number before may come late. Whose the connection is has to be sure, or
+        // it could outlast its key: its client comes again.
         guard known.key == nil, connections(of: key) < perAddress else {
             refused += 1
             shutDown(connection)
@@ -130,7 +131,8 @@ final class ConnectionRegistry {
         UnixSocket.shutDown(pinned.rawValue)
     }
 
-    /// Ends all connections of those keys, and those that may be: of which it isn't known yet whose they are. Others' clients come again.
+    /// Ends all connections of those keys, and those that may be: of which it isn't known yet whose they are. Others'
+    /// clients come again.
     func shutDown(where isMeant: (_ key: String) -> Bool) {
         update()
         for (connection, peer) in peers where peer.key.map(isMeant) ?? true { shutDown(connection) }
@@ -186,7 +188,7 @@ final class ConnectionRegistry {
             if now - lastWarning > 1_000_000_000 {
                 lastWarning = now
                 logger.warning(
-                    "connections beyond the limit are shut down",
+                    "too many connections; new ones are closed",
                     metadata: ["address": "\(address)", "refused": "\(refused)"])
             }
             return

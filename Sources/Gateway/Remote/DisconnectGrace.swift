@@ -1,6 +1,7 @@
 import BusServer
 
-/// Those whose last connection has gone, by key or by name: each time anew they have so long to come back.
+/// Gives a remote user, by key or name, a grace period after its last connection ended. Each disconnect starts a new
+/// period.
 final class DisconnectGrace {
     private let loop: Loop
     private let milliseconds: Int64

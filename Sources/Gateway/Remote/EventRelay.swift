@@ -3,9 +3,10 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// The port of state and events: all that the bus publishes there, to who has subscribed to it.
+/// The event port: passes state and events of the bus to their subscribers.
 ///
-/// Subscriptions stay here: to the bus this is one subscriber of everything, and who comes later gets the present state from what is kept.
+/// Subscriptions stay here: for the bus this is one subscriber to everything. A later subscriber gets the current state
+/// from the cache.
 final class EventRelay {
     private let server: RemoteSocket
     private let registry: ConnectionRegistry

@@ -1,9 +1,9 @@
 import BusServer
 import ZeroMQ
 
-/// Decides who may connect from another machine, by the public key that a peer has proved to have.
+/// Decides by its public key which client may connect from another machine (a ZAP handler).
 ///
-/// Every message of a connection that was let in has that key as its `User-Id`.
+/// Every message of an accepted connection has this key as its `User-Id`.
 final class KeyAuthenticator {
     private var socket: AdmissionSocket?
     private let admits: (_ key: String) -> Bool

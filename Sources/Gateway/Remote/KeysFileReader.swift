@@ -3,11 +3,11 @@ import Glibc
 import LinuxIO
 import Logging
 
-/// The file of keys that are let in.
+/// Reads the keys file: the public keys that may connect.
 enum KeysFileReader {
     private static let maximumBytes = 1 << 20
 
-    /// What it says. One that is wrong or not there lets nobody in, as it may be about somebody who is to be kept out.
+    /// The entries of the file. An invalid or missing file allows nobody, as it may revoke somebody.
     static func read(_ path: String, logger: Logger) -> RemoteUserStore.Reading {
         do {
             let bytes = try File.readTrusted(path, limit: maximumBytes)
@@ -15,11 +15,11 @@ enum KeysFileReader {
             return RemoteUserStore.Reading(remoteUsers: keys.entries, isWhole: true)
         } catch let error as SystemError where error.code == ENOENT {
             logger.notice(
-                "nobody is let in: there is no file of keys; 'camerabus keys add' makes it",
+                "no keys are accepted: the keys file does not exist; create it with 'camerabus keys add'",
                 metadata: ["file": "\(path)"])
         } catch {
             logger.error(
-                "nobody is let in: the file of keys can't be read",
+                "no keys are accepted: the keys file can't be read",
                 metadata: ["file": "\(path)", "error": "\(reason(error))"])
         }
         return RemoteUserStore.Reading()
@@ -27,8 +27,8 @@ enum KeysFileReader {
 
     private static func reason(_ error: any Error) -> String {
         switch (error as? SystemError)?.code {
-        case EPERM: "others could write it; chmod go-w, and its owner has to be root or the gateway's user"
-        case ELOOP: "it is a link; name the file itself, as what the link leads to may change unseen"
+        case EPERM: "other users may write it; run chmod go-w, and make root or the gateway's user its owner"
+        case ELOOP: "it is a link; name the file itself, because changes of a link's target are not noticed"
         default: "\(error)"
         }
     }

@@ -3,7 +3,7 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// The port of pictures and sound: what clients ask for there, and how they get it.
+/// The media port: receives the requests of clients for pictures and sound, and sends these.
 final class MediaRelay {
     /// Who asks.
     private struct Asker {

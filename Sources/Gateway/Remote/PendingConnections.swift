@@ -1,5 +1,5 @@
-/// Who was let in and is not known by a connection yet: whose one is shows from its first message only. Until then it counts by the key that was
-/// shown at the door, or who says nothing would have as many as he likes.
+/// Accepted keys whose connection is not known yet: the first message of a connection shows its key. Until then it
+/// counts for the key of the handshake, so that silent clients can't have unlimited connections.
 struct PendingConnections {
     /// Nanoseconds after which one that has said nothing is not there any more.
     private let patience: Int64

@@ -1,7 +1,7 @@
 import ZeroMQ
 
-/// Counts the bytes that were given to libzmq for each key and that it still has: who doesn't read what it asks for must not fill the memory,
-/// over however many connections it doesn't.
+/// Counts by key the bytes that libzmq still holds. A client that does not read must not fill the memory, over any
+/// number of connections.
 final class QueuedByteCounter {
     private let maximum: Int
     private var counts: [String: ByteCount] = [:]

@@ -1,4 +1,4 @@
-/// Which of those who are turned away are worth a line in the log: a client that isn't let in tries again every two seconds, for ever.
+/// Decides which refusals are logged: a refused client tries again every two seconds, for ever.
 struct RefusalLog {
     private var last: [String: Int64] = [:]
     private var lastOfAll: Int64?

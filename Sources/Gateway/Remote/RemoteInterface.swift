@@ -5,7 +5,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// All that is served to other machines: the door, the three ports, and whose keys are let in.
+/// Everything that is served to other machines: the authenticator, the three ports, and the allowed keys.
 final class RemoteInterface {
     private let logger: Logger
     private let keys: RemoteUserStore
@@ -23,7 +23,8 @@ final class RemoteInterface {
 
     /// - Parameter stateDirectory: where the gateway's own keys are unless the configuration says so; nil: nowhere.
     init(
-        _ settings: GatewayConfiguration.TCP, _ place: BusEndpoints, _ media: MediaDistributor, _ events: BusEvents,
+        _ settings: GatewayConfiguration.TCP, _ place: BusEndpoints, _ distributor: MediaDistributor,
+        _ events: BusEvents,
         _ departures: DepartureReporter, stateDirectory: String?, logger: Logger
     ) throws(GatewayError) {
         let (context, loop) = (place.context, place.loop)
@@ -32,7 +33,8 @@ final class RemoteInterface {
         guard let path = settings.serverKeyPath ?? stateDirectory.map({ "\($0)/server.key" }) else {
             throw GatewayError(
                 description:
-                    "there is no place for the gateway's own keys: name a file for them, [tcp] server_key = \"/…/server.key\", or set $STATE_DIRECTORY",
+                    "no file for the gateway's own keys is set; set [tcp] server_key = \"/…/server.key\" in gateway.toml, "
+                    + "or $STATE_DIRECTORY",
                 isMisconfigured: true)
         }
         let own = try ServerKeys.load(path)
@@ -65,7 +67,8 @@ final class RemoteInterface {
             self.events = EventRelay(
                 loop, events, try socket(.extendedPublish, .events, EventRelay.waitingMessages, 1024), registry, keys)
             media = MediaRelay(
-                loop, media, try socket(.router, .media, MediaRelay.waitingMessages, 1024), settings, registry, keys)
+                loop, distributor, try socket(.router, .media, MediaRelay.waitingMessages, 1024), settings, registry,
+                keys)
         } catch  where [EADDRINUSE, EADDRNOTAVAIL, EACCES].contains(error.code) {
             throw .cannotListen("\(settings.listen) or the two ports after it", "tcp.listen", error.code)
         } catch {
@@ -77,10 +80,10 @@ final class RemoteInterface {
         grace.onOver = { [weak self] in self?.left($0) }
         authenticator.onRefused = { [weak self] in self?.tellRefused($0, $1) }
         departures.whoIsHere { [weak self] name in self?.isHere(name) ?? false }
-        // Those whose keys were taken out while no gateway ran are told of now.
+        // Reports users whose keys were removed while no gateway ran.
         keys.read()
         logger.notice(
-            "clients on other machines are served",
+            "listening for clients on other machines",
             metadata: [
                 "listen": "\(settings.listen)", "keys": "\(keys.count)", "server_key": "\(own.publicKey.text)",
             ])
@@ -114,8 +117,8 @@ final class RemoteInterface {
         // Public keys are no secrets.
         logger.info(
             isKnown
-                ? "a client is not let in: its key has as many connections as one may have"
-                : "a client is not let in: its key is not among those in the file",
+                ? "client refused: its key has the maximum number of connections"
+                : "client refused: its key is not in the keys file",
             metadata: ["address": "\(address)", "key": "\(name)…", "refused": "\(authenticator.refused)"])
     }
 

@@ -1,7 +1,7 @@
 import BusProtocol
 import ZeroMQ
 
-/// A socket for peers on other machines: encrypted, and only for those whose keys the ZAP handler lets in.
+/// A socket for other machines: encrypted, and only for keys that the ZAP handler accepts.
 final class RemoteSocket {
     let socket: Socket
     /// Where its connections are told (``ConnectionRegistry``).
@@ -55,7 +55,8 @@ final class RemoteSocket {
     ///
     /// - Returns: false: it takes no more now, or has gone.
     func send(to routing: [UInt8], _ head: [[UInt8]], _ frames: [Message]) -> Bool {
-        // In a row of messages libzmq looks only now and then at what peers have taken; asking for the events makes it look.
+        // In a row of messages libzmq looks only now and then at what peers have taken; asking for the events makes it
+        // look.
         _ = socket.readiness()
         guard (try? socket.send(routing, more: true)) == true else { return false }
         do throws(ZeroMQError) {

@@ -4,8 +4,8 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Whom a file lets in, by keys or by tokens. They are kept, too: who is taken out while no gateway runs, or while there is no bus, is told of all
-/// the same, by the next gateway if need be.
+/// The users that a keys or tokens file allows. It also stores them on disk: so a user who is removed while no gateway
+/// or no bus runs is still reported as revoked, by the next gateway if necessary.
 final class RemoteUserStore {
     /// What the file says.
     struct Reading {
@@ -56,7 +56,8 @@ final class RemoteUserStore {
     ///   - kind: what they show, `key` or `token`.
     ///   - path: of the file, which is read again whenever it changes; nil: there is none.
     ///   - keptPath: the gateway's own file of whom it let in last; nil: there is no place for it.
-    ///   - afterthought: milliseconds after which a revocation is told once more: what was on its way to the bus before has come by then.
+    ///   - afterthought: milliseconds after which a revocation is told once more: what was on its way to the bus before
+    ///     has come by then.
     ///   - source: reads the file, and logs what is wrong with it.
     ///   - change: instead of that, for who has been let in again by then; nil: nothing is told of it.
     init(
@@ -75,7 +76,10 @@ final class RemoteUserStore {
         guard let path else { return }
         if keptPath == nil {
             logger.notice(
-                "who is revoked while no gateway runs keeps what he has at the bus, such as a recording: there is no place to note who was let in; set $STATE_DIRECTORY to a folder of this gateway's"
+                """
+                the gateway can't store who was allowed, so a user revoked while no gateway runs keeps recordings and \
+                locks; set $STATE_DIRECTORY to a folder of this gateway
+                """
             )
         }
         do throws(SystemError) {
@@ -85,17 +89,17 @@ final class RemoteUserStore {
             }
         } catch {
             logger.error(
-                "the file of \(kind)s can't be watched: after a change, SIGHUP has it read",
+                "can't watch the \(kind)s file; send SIGHUP after a change",
                 metadata: ["error": "\(error)"])
         }
     }
 
     deinit { loop.cancel(token) }
 
-    /// Who has that key; nil: nobody who is let in.
+    /// The user with this key; nil: none is allowed.
     subscript(key: String) -> RemoteUserList.Entry? { present[key] }
 
-    /// Whose key that was when the file was last read whole.
+    /// The owner of this key when the file was last valid.
     func owner(of key: String) -> RemoteUserList.Entry? { known[key] }
 
     /// How many are let in.
@@ -109,8 +113,8 @@ final class RemoteUserStore {
         known.values.first(where: isMeant)
     }
 
-    /// Takes in what the file says. Who isn't in it is let in no more; but what runs for somebody isn't ended by a file that could not be read
-    /// whole: an editor may be about to write it.
+    /// Takes in what the file says. Who isn't in it is let in no more; but what runs for somebody isn't ended by a file
+    /// that could not be read whole: an editor may be about to write it.
     func read() {
         let reading = source()
         let (before, now) = (present, Self.byKey(reading.remoteUsers))
@@ -125,10 +129,10 @@ final class RemoteUserStore {
         let numbers = gone.map { noteUntold($0) }
         let cut = before.values.filter { now[$0.key] != $0 } + gone
         if !cut.isEmpty { onCut?(cut) }
-        // On the disk before it is told.
+        // Stored before it is reported.
         keep()
         for (remoteUser, number) in zip(gone, numbers) {
-            let what = now[remoteUser.key] == nil ? "a \(kind) was revoked" : "what a \(kind) may has changed"
+            let what = now[remoteUser.key] == nil ? "a \(kind) was revoked" : "the role of a \(kind) has changed"
             logger.notice("\(what): its connections end", metadata: ["name": "\(remoteUser.name)"])
             tell(remoteUser.name) { [weak self] in self?.wasTold(remoteUser.name, number) }
         }
@@ -139,7 +143,7 @@ final class RemoteUserStore {
     private func noteUntold(_ remoteUser: RemoteUserList.Entry) -> UInt64 {
         lastNumber += 1
         if untold[remoteUser.name] != nil || untold.count < Self.maximumUntold {
-            // The older of two is the one that differs from what a later gateway reads.
+            // Keeps the older of two: it differs from what a later gateway reads.
             untold[remoteUser.name] = Untold(
                 remoteUser: untold[remoteUser.name]?.remoteUser ?? remoteUser, number: lastNumber)
         }
@@ -151,7 +155,7 @@ final class RemoteUserStore {
             guard let self else { return }
             let settled: () -> Void = { [weak self] in self?.settle(name, number) }
             guard let letIn = remoteUser({ $0.name == name }) else { return tell(name, settled) }
-            // Who has been let in again meanwhile is not to lose what is new; but what has come late may have had the older role.
+            // A user who was allowed again keeps new connections; but a late one may still have the old role.
             guard let change else { return settled() }
             change(letIn, settled)
         }
@@ -175,7 +179,7 @@ final class RemoteUserStore {
             return
         } catch {
             logger.warning(
-                "whose \(kind) was taken out while no gateway ran is not told of: who was let in last can't be read",
+                "can't read who was allowed last; users whose \(kind) was removed while no gateway ran are not reported",
                 metadata: ["file": "\(keptPath)", "error": "\(error)"])
         }
     }
@@ -183,7 +187,7 @@ final class RemoteUserStore {
     private func keep() {
         guard let keptPath else { return }
         var kept = RemoteUserList()
-        // Who is untold comes first, as who was let in by that name or key; the present one is no news to the next gateway.
+        // Unreported users come first. The next gateway knows the current ones.
         for remoteUser in untold.values.map(\.remoteUser).sorted(by: { $0.name < $1.name })
             + known.values.sorted(by: { $0.name < $1.name })
         {
@@ -195,7 +199,7 @@ final class RemoteUserStore {
             keptText = kept.text
         } catch {
             logger.warning(
-                "whose \(kind) is taken out while no gateway runs keeps what it has at the bus: who is let in can't be kept",
+                "can't store who is allowed; a user whose \(kind) is removed while no gateway runs keeps recordings and locks",
                 metadata: ["error": "\(error)"])
         }
     }

@@ -3,9 +3,10 @@ import Glibc
 import LinuxIO
 import ZeroMQ
 
-/// The gateway's own keys: made once, by which clients know it again.
+/// The gateway's own keys: made once. Clients verify the gateway by them.
 enum ServerKeys {
-    /// The keys in the file; where there is none, new ones, which are in it then, and the public one in a file beside it for everybody.
+    /// The keys in the file; where there is none, new ones, which are in it then, and the public one in a file beside
+    /// it for everybody.
     static func load(_ path: String) throws(GatewayError) -> CurveKeyPair {
         let text: String
         do throws(SystemError) {
@@ -18,7 +19,8 @@ enum ServerKeys {
         guard let open = found.publicKey.flatMap({ CurveKey($0) }),
             let secret = found.secretKey.flatMap({ CurveKey($0) })
         else {
-            throw GatewayError(description: "\(path) holds no pair of keys; move it away, and a new one is made")
+            throw GatewayError(
+                description: "\(path) contains no pair of keys; move it away, and the gateway makes new ones")
         }
         return CurveKeyPair(publicKey: open, secretKey: secret)
     }

@@ -2,7 +2,8 @@ import BusProtocol
 import JSON
 import ZeroMQ
 
-/// `/camera/<id>.jpg`, a picture of now, and `/camera/<id>.mjpg`, one after the other for as long as somebody takes them.
+/// `/camera/<id>.jpg`, the current picture, and `/camera/<id>.mjpg`, pictures one after the other as long as the client
+/// reads.
 struct CameraPictures {
     typealias Respond = (WebResponse) async throws -> Bool
 
@@ -16,14 +17,14 @@ struct CameraPictures {
         let name = request.path[1]
         let isMoving = name.hasSuffix(".mjpg")
         guard isMoving || name.hasSuffix(".jpg"), let dot = name.lastIndex(of: ".") else {
-            return try await respond(WebResponse(404, "There is nothing of that name."))
+            return try await respond(WebResponse(404, "Not found."))
         }
         let device = String(name[..<dot])
         guard DeviceID.isValid(device), let rendition = Self.rendition(request.query, isMoving: isMoving) else {
             return try await respond(
                 WebResponse(
                     DeviceID.isValid(device) ? 400 : 404,
-                    "width and height are whole numbers up to 16384, fps is a number above 0."))
+                    "width and height must be whole numbers up to 16384, fps a number greater than 0."))
         }
         switch await busAccess.ask("device.get", ["device": .string(device)]) {
         case .failure(let error):
@@ -40,7 +41,8 @@ struct CameraPictures {
         let first = await topicStream.next()
         patience.cancel()
         guard let first else {
-            return try await respond(WebResponse(503, "No picture came within \(Self.patience) seconds."))
+            return try await respond(
+                WebResponse(503, "The camera delivered no picture within \(Self.patience) seconds."))
         }
         guard first.frames.count > 1 else { return try await respond(Self.refusal(first)) }
         guard request.method == "GET" else {
@@ -63,7 +65,8 @@ struct CameraPictures {
             bodyBytes: nil, keepsAlive: false, for: request.pageOrigin)
         try await stream.send(head)
         await withTaskGroup(of: Void.self) { group in
-            // Nothing more is expected of it: what comes, its end above all, ends it also while there is no picture to be sent.
+            // Nothing more is expected of it: what comes, its end above all, ends it also while there is no picture to
+            // be sent.
             group.addTask {
                 _ = try? await stream.read()
                 topicStream.close()
@@ -109,7 +112,7 @@ struct CameraPictures {
     private static func refusal(_ outgoing: Outgoing) -> WebResponse {
         guard let header = outgoing.frames.first, let json = try? JSONValue(parsing: Array(header.bytes)),
             let error = json["error"].map({ BusError(header: $0) })
-        else { return WebResponse(503, "The camera gives no picture.") }
+        else { return WebResponse(503, "The camera delivers no pictures.") }
         let status =
             switch error.reason {
             case .formatUnsupported, .invalidParams: 400

@@ -1,7 +1,7 @@
 import LinuxIO
 import Synchronization
 
-/// How often each address may bring a token that is none: who has just brought too many is told to wait.
+/// Limits how often an address may send an invalid token. After too many it must wait.
 final class FailedLoginLimit: Sendable {
     private struct Guesser {
         var bucket: TokenBucket

@@ -2,7 +2,7 @@ import BusProtocol
 import JSON
 import LinuxIO
 
-/// `/library/<entry>/<file>`: a file of the library, or a part of it, to who may see its entry.
+/// `/library/<entry>/<file>`: a file of the library, or a part of it, for users who may see its entry.
 struct LibraryDownload {
     let busAccess: WebBusAccess
     let stream: WebStream
@@ -26,7 +26,7 @@ struct LibraryDownload {
         case .success(let answer): entry = answer["entry"] ?? .null
         }
         guard let path = LibraryFile.path(named: name, of: entry) else {
-            return try await respond(WebResponse(404, "The entry has no file of that name."))
+            return try await respond(WebResponse(404, "The entry has no file with this name."))
         }
         switch await DiskWork.run({ () throws(SystemError) in try LibraryFile(path) }) {
         case .success(let file): return try await send(file, request)

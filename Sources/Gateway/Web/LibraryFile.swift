@@ -2,7 +2,7 @@ import Glibc
 import JSON
 import LinuxIO
 
-/// A file of the library, opened by what the bus says of its entry: no path of a client's is ever opened.
+/// A file of the library, opened by the path in the bus's entry. Paths of clients are never opened.
 final class LibraryFile: Sendable {
     let descriptor: FileDescriptor
     let count: Int

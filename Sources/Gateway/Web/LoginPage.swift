@@ -1,10 +1,10 @@
-/// Where a browser is asked for its token, once. It is made without scripts: it has to work where nothing else of the page may be had yet.
+/// The login page, which asks for the token once. It has no scripts, as it is served before anything else of the page.
 enum LoginPage {
-    /// What is said above the form.
+    /// The message above the form.
     enum Told: String {
         case nothing = ""
-        case wrong = "That is no token of this server."
-        case gone = "The token that this browser had is none of this server any more."
+        case wrong = "This token is not valid."
+        case gone = "The token of this browser is no longer valid. Log in again."
     }
 
     static func response(_ status: Int, _ told: Told) -> WebResponse {

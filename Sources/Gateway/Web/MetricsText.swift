@@ -1,6 +1,6 @@
 import JSON
 
-/// What the bus and the gateway count, as Prometheus reads it (text format 0.0.4).
+/// The counters of the bus and the gateway, in the text format 0.0.4 of Prometheus.
 struct MetricsText {
     private struct Family {
         var type: String
@@ -42,20 +42,24 @@ struct MetricsText {
         guard let id = device["id"]?.string else { return }
         let labels = Self.label("device", id)
         func flag(_ name: String) -> Double { device[name]?.bool == true ? 1 : 0 }
-        add("device_connected", labels, flag("connected"), "gauge", "Whether the device is plugged in.")
+        add("device_connected", labels, flag("connected"), "gauge", "Whether the device is connected.")
         add("device_streaming", labels, flag("isStreaming"), "gauge", "Whether the device streams.")
-        add("device_locked", labels, device["lock"]?.isNull == false ? 1 : 0, "gauge", "Whether somebody has its lock.")
+        add("device_locked", labels, device["lock"]?.isNull == false ? 1 : 0, "gauge", "Whether the device is locked.")
         if let rate = device["frameRate"]?.double {
-            add("device_frame_rate", labels, rate, "gauge", "Frames that it is set to give in a second.")
+            add("device_frame_rate", labels, rate, "gauge", "The configured frames per second.")
         }
         if let restarts = device["worker"]?["restarts"]?.double {
-            add("device_worker_restarts_total", labels, restarts, "counter", "How often its process was started anew.")
+            add(
+                "device_worker_restarts_total", labels, restarts, "counter",
+                "How often the process of the device was restarted.")
         }
     }
 
     /// Takes in a number of the gateway's own.
     mutating func add(gateway name: String, _ value: Int) {
-        add("gateway_\(name)", "", Double(value), name.hasSuffix("_total") ? "counter" : "gauge", "Of the gateway.")
+        add(
+            "gateway_\(name)", "", Double(value), name.hasSuffix("_total") ? "counter" : "gauge",
+            "A value of the gateway.")
     }
 
     /// Whether the bus is there.

@@ -1,6 +1,6 @@
 import CPage
 
-/// The files of the page, from the program itself: what is not in this table is not there, whatever lies on a disk.
+/// The files of the page, contained in the program. Only files in this table are served; the disk is never read.
 struct PageFiles: Sendable {
     struct File: Sendable {
         let bytes: [UInt8]

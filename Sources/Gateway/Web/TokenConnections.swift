@@ -1,7 +1,7 @@
 import BusProtocol
 import Synchronization
 
-/// The connections that tokens have let in, to be ended when those are taken away.
+/// The connections that tokens have opened. They end when the token is revoked.
 final class TokenConnections: Sendable {
     private struct Admitted {
         let principal: Request.Principal

@@ -1,7 +1,7 @@
 import BusProtocol
 import Synchronization
 
-/// Decides for each request whether it may come in at all, and as whom.
+/// Decides for each request whether it is allowed, and for which user.
 final class WebAuthorization: Sendable {
     /// Who asks.
     struct Visitor: Hashable, Sendable {
@@ -57,19 +57,23 @@ final class WebAuthorization: Sendable {
     func check(_ request: WebRequest) throws(WebRequest.Refusal) {
         guard let host = request["host"], hosts.isOurs(host) else {
             throw WebRequest.Refusal(
-                status: 403, reason: "This server doesn't go by that name; web.hosts in gateway.toml has its names.")
+                status: 403, reason: "This server does not have this name. Add the name to web.hosts in gateway.toml.")
         }
         if let origin = request["origin"], !hosts.isSame(origin: origin, host: host) {
-            throw WebRequest.Refusal(status: 403, reason: "Pages of other origins may not use this server.")
+            throw WebRequest.Refusal(
+                status: 403, reason: "Pages of other origins may not use this server. See web.origins in gateway.toml.")
         }
-        // A link from elsewhere leads here; a picture of here is no part of a page from elsewhere, unless that says who it is and may.
+        // A link from elsewhere leads here; a picture of here is no part of a page from elsewhere, unless that says who
+        // it is and may.
         let isPart = request["sec-fetch-site"] == "cross-site" && request["sec-fetch-mode"] != "navigate"
         if isPart, origin(of: request) == nil {
-            throw WebRequest.Refusal(status: 403, reason: "Pages of other origins may not use this server.")
+            throw WebRequest.Refusal(
+                status: 403, reason: "Pages of other origins may not use this server. See web.origins in gateway.toml.")
         }
     }
 
-    /// The origin of the page that asks, where that is one of those that may beside this server's own; nil: it is none of them, or says nothing.
+    /// The origin of the page that asks, where that is one of those that may beside this server's own; nil: it is none
+    /// of them, or says nothing.
     func origin(of request: WebRequest) -> String? {
         guard let origin = request["origin"], hosts.isConfigured(origin: origin) else { return nil }
         return origin

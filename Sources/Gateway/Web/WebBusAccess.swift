@@ -5,7 +5,7 @@ import Logging
 import Synchronization
 import ZeroMQ
 
-/// All of the bus that the web side uses: on the loop alone, where connections have it done by ``LoopMailbox``.
+/// The web server's access to the bus. It is used only on the loop; connections post to it through ``LoopMailbox``.
 final class WebBusAccess: @unchecked Sendable {
     // Everything but the mailbox and the counters is touched on the loop's thread only.
     let mailbox: LoopMailbox
@@ -26,7 +26,8 @@ final class WebBusAccess: @unchecked Sendable {
     private var sessions: [ObjectIdentifier: WebSession] = [:]
     private let grace: DisconnectGrace
 
-    /// - Parameter absence: milliseconds that who has no connection any more has to come back, as on the bus's own machine.
+    /// - Parameter absence: milliseconds that who has no connection any more has to come back, as on the bus's own
+    ///   machine.
     init(
         _ place: BusEndpoints, _ media: MediaDistributor, _ events: BusEvents, _ departures: DepartureReporter,
         _ settings: GatewayConfiguration.Web, absence: Int64 = 5000, logger: Logger,
@@ -69,7 +70,7 @@ final class WebBusAccess: @unchecked Sendable {
     }
 
     private static let notLetIn = BusError(
-        .unauthorized, "This token was just taken away, or has another role now.",
+        .unauthorized, "This token was just revoked, or its role has changed.",
         ["status": "denied", "needed": "token"])
 
     /// What is counted, by name.
@@ -113,7 +114,8 @@ final class WebBusAccess: @unchecked Sendable {
         departures.changed(principal, then: told)
     }
 
-    /// Ends the WebSockets of those who are let in no more as what they were: what they have sent and nobody has read by now is not carried out.
+    /// Ends the WebSockets of those who are let in no more as what they were: what they have sent and nobody has read
+    /// by now is not carried out.
     func cut(_ gone: Set<Request.Principal>) {
         for session in sessions.values where gone.contains(session.principal) { session.close() }
     }
@@ -123,7 +125,8 @@ final class WebBusAccess: @unchecked Sendable {
         grace.ended(session.principal.name)
     }
 
-    /// A WebSocket has ended: what its user has ends with the last one, as it does with the last process on the bus's machine.
+    /// A WebSocket has ended: what its user has ends with the last one, as it does with the last process on the bus's
+    /// machine.
     func remove(_ session: WebSession) {
         guard sessions.removeValue(forKey: ObjectIdentifier(session)) != nil else { return }
         let name = session.principal.name

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What the web side has done since it was started.
+/// Counters of the web server since its start.
 final class WebCounters: Sendable {
     let connections = Atomic<Int>(0)
     let refusedConnections = Atomic<Int>(0)

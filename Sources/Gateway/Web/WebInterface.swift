@@ -4,7 +4,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// All that is served over HTTP: where it listens, and who may use it.
+/// Everything that is served over HTTP: the address, and the allowed users.
 final class WebInterface {
     private let busAccess: WebBusAccess
     private let access: WebAuthorization
@@ -74,7 +74,7 @@ final class WebInterface {
     /// - Parameter ended: called on the loop, when nobody can be served any more.
     func run(ended: @escaping () -> Void) {
         busAccess.onEnd = ended
-        logger.notice("the page is served", metadata: ["address": "http://\(settings.listen)/"])
+        logger.notice("listening for browsers", metadata: ["address": "http://\(settings.listen)/"])
         Task.detached { [server, busAccess] in
             await server.run()
             busAccess.mailbox.post { busAccess.onEnd?() }
@@ -84,25 +84,27 @@ final class WebInterface {
     /// Reads the file of tokens, also where its changes are not told.
     func reload() { store.read() }
 
-    /// What the file says; nil: it can't be read, or others could have written it, and nobody is let in who needs a token.
+    /// The tokens of the file; nil: it can't be read, or other users may write it, so no tokens are accepted.
     private static func read(_ path: String, logger: Logger) -> WebTokenTable? {
         let tokens: WebTokenTable
         do {
             let bytes = try File.readAtOnce(path, limit: maximumTokenBytes)
             guard File.isSecret(path) else {
                 throw GatewayError(
-                    description: "others may read or write it; chmod 640, owner root or the gateway's user")
+                    description:
+                        "other users may read or write it; run chmod 640, and make root or the gateway's user its owner"
+                )
             }
             tokens = WebTokenTable(parsing: String(decoding: bytes, as: UTF8.self))
         } catch {
             logger.error(
-                "nobody is let in from elsewhere: the file of tokens can't be read",
+                "no tokens are accepted: the tokens file can't be read",
                 metadata: ["file": "\(path)", "error": "\(error)"])
             return nil
         }
         for problem in tokens.problems.prefix(maximumProblems) {
             logger.warning(
-                "a line of the file of tokens lets nobody in",
+                "an invalid line of the tokens file is ignored",
                 metadata: ["file": "\(path)", "problem": "\(problem)"])
         }
         return tokens

@@ -2,7 +2,7 @@ import BusProtocol
 import JSON
 import Synchronization
 
-/// What is where: a fixed table, as nothing that a client says is looked up on a disk.
+/// Maps paths to handlers by a fixed table. A client's path is never looked up on a disk.
 struct WebRouter: Sendable {
     let busAccess: WebBusAccess
     let access: WebAuthorization
@@ -61,7 +61,7 @@ struct WebRouter: Sendable {
         guard ["GET", "HEAD"].contains(request.method) || (request.method == "POST" && request.path == ["login"])
         else {
             return try await send(
-                WebResponse(405, "There is nothing to \(request.method) here."), to: stream, for: request)
+                WebResponse(405, "\(request.method) is not supported here."), to: stream, for: request)
         }
         switch request.path.first {
         case "page" where request.path.count == 2:
@@ -93,14 +93,15 @@ struct WebRouter: Sendable {
             }
         case "bus" where request.path.count == 1:
             guard let lines = await Handshake.answer(to: request) else {
-                return try await send(WebResponse(400, "That is for WebSockets."), to: stream, for: request)
+                return try await send(
+                    WebResponse(400, "This address is only for WebSockets."), to: stream, for: request)
             }
             let text = "HTTP/1.1 101 Switching Protocols\r\n\(lines.joined(separator: "\r\n"))\r\n\r\n"
             try await stream.send(Array(text.utf8))
             let session = WebSession(busAccess, visitor) { stream.shutDown() }
             await WebSocketConnection(busAccess: busAccess, stream: stream, session: session).serve(reader.rest)
             return false
-        default: return try await send(WebResponse(404, "There is nothing of that name."), to: stream, for: request)
+        default: return try await send(WebResponse(404, "Not found."), to: stream, for: request)
         }
     }
 
@@ -110,7 +111,7 @@ struct WebRouter: Sendable {
     }
 
     private func page(_ name: String, _ request: WebRequest) -> WebResponse {
-        guard let file = pages.files[name] else { return WebResponse(404, "There is nothing of that name.") }
+        guard let file = pages.files[name] else { return WebResponse(404, "Not found.") }
         let headers = ["ETag: \(file.tag)", "Cache-Control: no-cache"]
         if request.says("if-none-match", file.tag) || request["if-none-match"] == file.tag {
             return WebResponse(304, headers: headers)
@@ -120,16 +121,17 @@ struct WebRouter: Sendable {
 
     // MARK: Who comes from elsewhere
 
-    private static let tooMany = WebResponse(429, "Too many tokens that are none; wait a little.")
+    private static let tooMany = WebResponse(429, "Too many invalid tokens. Wait a little and try again.")
 
-    // Only who brings none that is one is told to wait: behind a proxy all have the same address, and nobody there is to keep the others out.
+    // Only who brings none that is one is told to wait: behind a proxy all have the same address, and nobody there is
+    // to keep the others out.
     private func stranger(_ request: WebRequest, _ address: String) -> WebResponse {
         if WebAuthorization.token(of: request) != nil, !failedLogins.mayBeWrong(address) { return Self.tooMany }
         if request.path.isEmpty {
             let place = request.cookie(WebAuthorization.cookie) == nil ? "/login" : "/login?gone"
             return WebResponse(303, "Log in.", headers: ["Location: \(place)"])
         }
-        return WebResponse(401, "A token is needed.", headers: ["WWW-Authenticate: Bearer realm=\"CameraBus\""])
+        return WebResponse(401, "This needs a token.", headers: ["WWW-Authenticate: Bearer realm=\"CameraBus\""])
     }
 
     private func login(_ request: WebRequest, _ form: [UInt8], _ address: String) -> WebResponse {

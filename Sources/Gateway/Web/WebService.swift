@@ -3,7 +3,7 @@ import BusServer
 import JSON
 import ZeroMQ
 
-/// What the web side asks the bus itself, or in somebody's name where no WebSocket of his is there.
+/// Requests of the web server itself to the bus, and requests for users without a WebSocket.
 final class WebService {
     private struct Asked {
         let tell: (Result<JSONValue, BusError>) -> Void
@@ -53,7 +53,7 @@ final class WebService {
         asked[tag] = Asked(tell: tell, patience: end)
         guard caller.ask(request, envelope: [tag]) else {
             return self.tell(
-                tag, .failure(BusError(.limitExceeded, "Too much is asked of the gateway at a time; try again.")))
+                tag, .failure(BusError(.limitExceeded, "The gateway has too many open requests. Try again.")))
         }
     }
 
@@ -67,10 +67,10 @@ final class WebService {
 
     /// What is answered in place of a bus that isn't there.
     static let gone = BusError(
-        .shuttingDown, "The bus is not there; what was asked was not answered. Ask again when it is back.")
+        .shuttingDown, "The bus does not run, so there is no answer. Try again when it is back.")
 
     /// What is answered in place of a bus that is there, and has not answered in time.
     static let late = BusError(
         .internalError,
-        "The bus has not answered in time; what was asked may be done all the same. Look, or ask again in a while.")
+        "The bus did not answer in time. The request may still be carried out. Check the result, or try again later.")
 }

@@ -6,8 +6,8 @@ import Logging
 import Synchronization
 import ZeroMQ
 
-/// A WebSocket as the bus sees it: a connection of its own for requests, what it has subscribed to, and the media that it asks for. On the
-/// loop alone.
+/// A WebSocket on the side of the bus: its own connection for requests, its subscriptions, and its media. Used only on
+/// the loop.
 final class WebSession: @unchecked Sendable {
     let principal: Request.Principal
     private let owner: String
@@ -55,7 +55,7 @@ final class WebSession: @unchecked Sendable {
             caller = try RemoteCaller(
                 busAccess.place, maximumMessageBytes: BusLimits.maxPhotoReplyBytes, principal: principal)
         } catch {
-            busAccess.logger.error("no connection to the bus can be made", metadata: ["error": "\(error)"])
+            busAccess.logger.error("can't open a connection to the bus", metadata: ["error": "\(error)"])
             return false
         }
         caller.onAnswer = { [weak self] envelope, frames, isHello in self?.answer(envelope, frames, isHello) }
@@ -113,7 +113,8 @@ final class WebSession: @unchecked Sendable {
 
     /// A message of bytes: what the page asks for of media.
     ///
-    /// - Parameter taken: called when the next may be read, which is later for a page that asks too often; whether it may at all.
+    /// - Parameter taken: called when the next may be read, which is later for a page that asks too often; whether it
+    ///   may at all.
     func take(binary bytes: [UInt8], then taken: @escaping @Sendable (Bool) -> Void) {
         guard asks.take(at: MonotonicClock.now()) else {
             busAccess.place.loop.schedule(afterMilliseconds: Self.pause) { [self] in taken(ask(bytes)) }
@@ -148,7 +149,7 @@ final class WebSession: @unchecked Sendable {
             do throws(BusError) {
                 guard isInTime else {
                     throw BusError(
-                        .limitExceeded, "That are more requests than this page may make; ask less often.",
+                        .limitExceeded, "This page sends more requests per second than allowed. Send fewer.",
                         ["limit": "requestRate", "maximum": JSONValue(busAccess.settings.requestsPerSecond)])
                 }
                 try take(request)
@@ -174,7 +175,7 @@ final class WebSession: @unchecked Sendable {
         guard caller.ask(named, envelope: [tag]) else {
             asked[tag] = nil
             throw BusError(
-                .limitExceeded, "Too many requests of this page are under way; wait for their answers.",
+                .limitExceeded, "This page has too many open requests. Wait for their answers.",
                 ["limit": "remoteRequests", "maximum": JSONValue(RemoteCaller.maximumPending)])
         }
     }
@@ -184,7 +185,7 @@ final class WebSession: @unchecked Sendable {
         let fresh = topics.filter { !prefixes.contains($0) }
         guard prefixes.union(topics).count <= Self.maximumPrefixes else {
             throw BusError(
-                .limitExceeded, "A page subscribes to \(Self.maximumPrefixes) beginnings of topics at most.",
+                .limitExceeded, "A page may subscribe to at most \(Self.maximumPrefixes) topic prefixes.",
                 ["limit": "subscriptions", "maximum": JSONValue(Self.maximumPrefixes)])
         }
         prefixes.formUnion(fresh)
@@ -204,13 +205,13 @@ final class WebSession: @unchecked Sendable {
 
     private static func topics(of request: Request) throws(BusError) -> Set<String> {
         guard let values = request.params["topics"]?.array else {
-            throw .invalidParams("topics", "a list of beginnings of topics")
+            throw .invalidParams("topics", "must be a list of topic prefixes")
         }
         var topics: Set<String> = []
         for value in values.prefix(maximumPrefixes + 1) {
             guard let text = value.string, text.utf8.count <= BusLimits.maxTopicBytes,
                 ["state/", "event/", "heartbeat/"].contains(where: text.hasPrefix)
-            else { throw .invalidParams("topics", "each begins with state/, event/ or heartbeat/") }
+            else { throw .invalidParams("topics", "each must begin with state/, event/ or heartbeat/") }
             topics.insert(text)
         }
         return topics

@@ -2,7 +2,7 @@ import BusProtocol
 import LinuxIO
 import Sodium
 
-/// Who may use the web side from other machines: a file with a line for each, `ROLE TOKEN NAME`.
+/// The users of the web server on other machines, from a file with one line `ROLE TOKEN NAME` each.
 struct WebTokenTable: Sendable {
     private var known: [(token: [UInt8], visitor: Visitor)] = []
     /// Of the lines that are wrong, in their order.
@@ -20,7 +20,8 @@ struct WebTokenTable: Sendable {
     /// Nobody.
     init() {}
 
-    /// Reads a file's text. A line that is wrong lets nobody in, nor does any of two that have the same name or token; the others count.
+    /// Reads a file's text. A line that is wrong lets nobody in, nor does any of two that have the same name or token;
+    /// the others count.
     init(parsing text: String) {
         let list = RemoteUserList(reading: text, by: .token)
         known = list.entries.map { (Array($0.key.utf8), Visitor(name: $0.name, role: $0.role)) }

@@ -1,7 +1,7 @@
 import BusProtocol
 import ZeroMQ
 
-/// One topic for one connection, message by message: how somebody without a WebSocket watches a camera.
+/// One topic for one HTTP connection, message by message: for clients without a WebSocket.
 final class WebTopicStream: Sendable {
     let outbox = Outbox(maximumBytes: 1 << 20, maximumCount: 4)
     private let busAccess: WebBusAccess

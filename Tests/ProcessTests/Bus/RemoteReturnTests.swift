@@ -62,9 +62,9 @@ extension ProcessTests {
             #expect(try ears.next("didFinishRecording", of: id)["reason"] == "unauthorized")
             // It says, too, when it has no bus.
             try await bus.killCoordinator()
-            try await eventually { next.program.standardError.contains("the bus has gone") }
+            try await eventually { next.program.standardError.contains("the connection to the bus is lost") }
             try await bus.startCoordinator()
-            try await eventually { next.program.standardError.split(separator: "the bus is there").count > 2 }
+            try await eventually { next.program.standardError.split(separator: "connected to the bus").count > 2 }
             try await bus.stop()
         }
 
@@ -77,7 +77,7 @@ extension ProcessTests {
             let started = try probe.call("movie.start", ["device": "cam0", "detached": true])
             let id = try #require(started["movie"]?.string)
             try await bus.killCoordinator()
-            try await eventually { gateway.program.standardError.contains("the bus has gone") }
+            try await eventually { gateway.program.standardError.contains("the connection to the bus is lost") }
             try gateway.revoke("desk")
             try await eventually { gateway.program.standardError.contains("a key was revoked") }
             gateway.program.process.send(SIGTERM)

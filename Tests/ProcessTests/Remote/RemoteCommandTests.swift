@@ -46,7 +46,7 @@ extension ProcessTests {
                 return result.standardError
             }
             for (port, words) in [
-                (closed, "Connection refused"), (otherPort, "is no gateway's port for requests"),
+                (closed, "Connection refused"), (otherPort, "is not the request port"),
                 (desk.gateway.port + 1, "port of events"),
             ] {
                 let text = try await told(try desk.environment(pair, port: port))
@@ -54,13 +54,13 @@ extension ProcessTests {
             }
             let unknown = try await told(try desk.environment(stranger))
             #expect(
-                unknown.contains("did not let this program in") && unknown.contains(stranger.publicKey.text),
+                unknown.contains("refused this program") && unknown.contains(stranger.publicKey.text),
                 "\(unknown)")
             let wrong = try await told(try desk.environment(pair, server: stranger.publicKey))
-            #expect(wrong.contains("has another key"), "\(wrong)")
+            #expect(wrong.contains("differs from"), "\(wrong)")
             var named = try desk.environment(pair)
             named["CAMERABUS_RUNTIME_DIR"] = "tcp://no-such-host.invalid:7350"
-            #expect(try await told(named).contains("is not known here"))
+            #expect(try await told(named).contains("is unknown"))
             withExtendedLifetime(other) {}
             try await desk.bus.stop()
         }
@@ -107,13 +107,13 @@ extension ProcessTests {
             try desk.gateway.revoke("desk")
             try await eventually(by: .after(seconds: 60)) {
                 holder.standardError.contains("lockLost: The lock has ended: its lease of 10 s has run out")
-                    && holder.standardError.contains("did not let this program in")
+                    && holder.standardError.contains("refused this program")
             }
             try gate.open()
             let held = try await holder.end()
             #expect(held.status == 3 && held.standardError.contains("cam0: another may have had it"), "\(held)")
             let seen = try await viewer.end()
-            #expect(seen.status == 3 && seen.standardError.contains("did not let this program in"), "\(seen)")
+            #expect(seen.status == 3 && seen.standardError.contains("refused this program"), "\(seen)")
             try await desk.bus.stop()
         }
     }

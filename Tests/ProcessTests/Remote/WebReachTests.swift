@@ -103,7 +103,7 @@ extension ProcessTests {
             let program = try bus.start(
                 "camerabus-gateway", ["--config", configuration, "--runtime-dir", bus.directory.path],
                 environment: ["STATE_DIRECTORY": state])
-            try await eventually { program.standardError.contains("the page is served") }
+            try await eventually { program.standardError.contains("listening for browsers") }
             let other = try await bus.start(
                 "camerabus-gateway", ["--config", configuration, "--runtime-dir", bus.directory.path]
             ).end()

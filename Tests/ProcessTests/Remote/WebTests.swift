@@ -173,7 +173,7 @@ extension ProcessTests {
             #expect(chmod(tokens, 0o600) == 0)
             try await eventually { try await web.get("/metrics", mine).status == 200 }
             try bus.write("view 0123456789abcdef laptop\ncontrl fedcba9876543210 Ada\n", to: "tokens")
-            try await eventually { web.program.standardError.contains("lets nobody in") }
+            try await eventually { web.program.standardError.contains("an invalid line of the tokens file is ignored") }
             #expect(web.program.standardError.contains("line 2: "))
             #expect(try await web.get("/metrics", mine).status == 200)
 
