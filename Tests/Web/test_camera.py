@@ -299,7 +299,7 @@ class Settings(rig.WebTestCase):
             f"document.querySelector('.picture').width <= {small.width} && document.querySelector('.picture').height "
             "!== 720"
         )
-        self.set("[aria-label='Frames a second']", "15")
+        self.set("[aria-label='Frames per second']", "15")
         self.device(lambda device: device["frameRate"] == 15)
         self.set("[aria-label=Format]", "f3")
         self.device(lambda device: device["activeFormat"]["width"] == 1280)
@@ -341,8 +341,8 @@ class Settings(rig.WebTestCase):
         self.open_camera("cam2")
         self.client.call("fault.inject", {"device": "cam2", "fault": "unplug"})
         self.page.wait(
-            "!document.querySelector('.veil').hidden && document.querySelector('.veil').textContent.startsWith('Not "
-            "plugged in')"
+            "!document.querySelector('.veil').hidden && document.querySelector('.veil').textContent.startsWith("
+            "'Not connected')"
         )
         self.page.wait("document.querySelector('.shutter.photo').getAttribute('aria-disabled') === 'true'")
         # The refusal of a picture says less, and changes nothing.
@@ -352,7 +352,7 @@ class Settings(rig.WebTestCase):
             self.assertLess(time.monotonic(), until, "no picture is refused")
             self.rig.browser.read(until, "a picture that is refused")
         self.page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
-        self.assertTrue(self.page.evaluate("document.querySelector('.veil').textContent").startswith("Not plugged in"))
+        self.assertTrue(self.page.evaluate("document.querySelector('.veil').textContent").startswith("Not connected"))
         self.client.call("fault.inject", {"device": "cam2", "fault": "replug"})
         self.page.wait("document.querySelector('.veil').hidden")
         # At another port it may have others.

@@ -60,7 +60,7 @@ class Restarts(rig.WebTestCase):
                 self.rig.bus.end(how)
                 if how == signal.SIGTERM:
                     self.page.wait(
-                        "document.querySelector('.status').textContent === 'The bus is away' && "
+                        "document.querySelector('.status').textContent === 'No bus' && "
                         "!document.querySelector('#banner').hidden"
                     )
                     self.who_comes_now_is_told()
@@ -82,8 +82,8 @@ class Restarts(rig.WebTestCase):
         ):
             late.open(self.rig.address + where)
             late.wait(
-                "document.querySelector('.status').textContent === 'The bus is away' && "
-                f"document.querySelector('{place}').textContent.startsWith('The bus is away')"
+                "document.querySelector('.status').textContent === 'No bus' && "
+                f"document.querySelector('{place}').textContent.startsWith('The bus does not run')"
             )
         late.open(f"{self.rig.address}#/camera/cam0")
         late.wait("document.querySelector('.veil')")
@@ -105,7 +105,7 @@ class Restarts(rig.WebTestCase):
         self.page.wait("document.querySelector('.lock-line').textContent === 'Locked by you.'")
         self.rig.gateways["control"].end(signal.SIGKILL)
         self.page.wait("document.querySelector('.status').textContent.startsWith('Connecting')")
-        self.page.wait("document.querySelector('.shutter.record').title.startsWith('There is no connection')")
+        self.page.wait("document.querySelector('.shutter.record').title.startsWith('Not connected')")
         self.page.evaluate("document.querySelector('.picture').dataset.sequence = 'before'")
         self.rig.restart_gateway("control")
         self.page.wait("document.querySelector('.status').textContent === 'Live'")

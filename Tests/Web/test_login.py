@@ -22,7 +22,7 @@ class LogIn(rig.WebTestCase):
         self.page.open(address)
         self.page.wait(f"{TOLD} === ''")
         self.log_in("0123456789abcdee")
-        self.page.wait(f"{TOLD}.startsWith('That is no token')")
+        self.page.wait(f"{TOLD}.startsWith('This token is not valid')")
         # The browser says itself that it was refused.
         self.assertEqual([text for text in self.page.complaints() if "401" not in text], [])
         self.page.forget()
@@ -34,7 +34,7 @@ class LogIn(rig.WebTestCase):
         tokens.write_text("control fedcba9876543210 Bo\n")
         self.page.wait("document.querySelector('.status').textContent !== 'Live'")
         self.page.open(address)
-        self.page.wait(f"{TOLD}.startsWith('The token that this browser had')")
+        self.page.wait(f"{TOLD}.startsWith('The token of this browser')")
         self.page.forget()
 
     def log_in(self, token: str) -> None:

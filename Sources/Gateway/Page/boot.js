@@ -9,6 +9,6 @@
     const times = Number(sessionStorage.getItem(key) ?? 0)
     sessionStorage.setItem(key, String(times + 1))
     if (times < TIMES) return void setTimeout(() => location.reload(), 1000)
-    document.getElementById("view").textContent = "A part of this page did not come. Reload it; if that doesn't help, the gateway's log says more."
+    document.getElementById("view").textContent = "A part of this page could not be loaded. Reload the page. If that does not help, see the log of the gateway."
   }, true)
 }

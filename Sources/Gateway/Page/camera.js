@@ -41,7 +41,7 @@ export function showCamera(app, id) {
   const mirror = button("Mirror the picture", { picture: "mirror", class: "tool", "aria-pressed": String(turn.mirrored) }, mirrorIt)
   const fill = button("Fill the view", { picture: "fill", class: "tool", "aria-pressed": "false" }, fillIt)
   const tools = element("div", { class: "tools", role: "toolbar", "aria-label": "View" },
-    button("Turn the picture", { picture: "turn", class: "tool" }, turnRound), mirror, fill, stage.resetButton, zoom.lamp)
+    button("Rotate the picture", { picture: "turn", class: "tool" }, turnRound), mirror, fill, stage.resetButton, zoom.lamp)
 
   const frame = element("div", { class: "frame" }, stage.element, tools, zoom.element, record.clock)
   const bar = element("div", { class: "bar", role: "toolbar", "aria-label": "Capture" },

@@ -65,7 +65,7 @@ export class Connection extends EventTarget {
    * says how long it will, is waited for; other answers are given up after a while.
    */
   request(method, params = {}) {
-    if (!this.isOpen) return Promise.reject(new BusError("There is no connection to the cameras' machine; it is being tried again.", "notConnected"))
+    if (!this.isOpen) return Promise.reject(new BusError("Not connected to the machine with the cameras. Trying again.", "notConnected"))
     return new Promise((resolve, reject) => {
       const id = this.#next++
       const isSlow = SLOW.test(method) || params.wait !== undefined
@@ -146,7 +146,7 @@ export class Connection extends EventTarget {
   #giveUp(id) {
     const { reject } = this.#requests.get(id)
     this.#forget(id)
-    reject(new BusError("The answer did not come in time; it may have been done all the same.", "noAnswer"))
+    reject(new BusError("There was no answer in time. The request may still be carried out.", "noAnswer"))
   }
 
   #forget(id) {
@@ -185,7 +185,7 @@ export class Connection extends EventTarget {
     this.isOpen = this.busIsHere = false
     for (const { reject, timer } of this.#requests.values()) {
       clearTimeout(timer)
-      reject(new BusError("The connection ended before the answer came; it may have been done all the same.", "notConnected"))
+      reject(new BusError("The connection ended before the answer arrived. The request may still be carried out.", "notConnected"))
     }
     this.#requests.clear()
     this.#changed()

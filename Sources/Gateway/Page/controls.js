@@ -91,7 +91,7 @@ export function makeControls(app, id) {
     for (const { control, widget, parts } of widgets) {
       const value = device.controls[control.name] ?? control.value
       widget.update(parts === 1 ? value : value / parts)
-      const inactive = (control.flags ?? []).includes("inactive") ? "Off in the present mode." : null
+      const inactive = (control.flags ?? []).includes("inactive") ? "Not available in the current mode." : null
       widget.turnOff(why ?? inactive)
     }
   }

@@ -8,8 +8,8 @@ const USUAL_RATES = [1, 2, 5, 10, 15, 20, 24, 25, 30, 48, 50, 60, 90, 100, 120, 
 /** Which size, pixels and rate a camera delivers. */
 export function makeFormats(app, id) {
   const select = element("select", { "aria-label": "Format" })
-  const rates = element("input", { type: "number", min: 0, step: "any", "aria-label": "Frames a second" })
-  const usual = element("select", { "aria-label": "Frames a second" })
+  const rates = element("input", { type: "number", min: 0, step: "any", "aria-label": "Frames per second" })
+  const usual = element("select", { "aria-label": "Frames per second" })
   const place = element("div", { class: "formats" },
     element("label", { class: "control" }, element("span", { class: "label" }, "Format"), select),
     element("label", { class: "control" }, element("span", { class: "label" }, "Rate", element("small", {}, " fps")), usual, rates))

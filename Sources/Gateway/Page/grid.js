@@ -34,7 +34,7 @@ export function showGrid(app) {
     if (made.map(({ outerHTML }) => outerHTML).join("") !== microphones.innerHTML) microphones.replaceChildren(...made)
     grid.dataset.count = String(cameras.length)
     empty.hidden = cameras.length > 0
-    empty.textContent = ignorance(app) ?? "No camera is on the bus. One that is plugged in appears here by itself; camerabus doctor says what may be wrong."
+    empty.textContent = ignorance(app) ?? "The bus has no cameras. A camera appears here when you plug it in. Run “camerabus doctor” to find faults."
   }
 
   const ends = [state.watch("state/", refresh)]

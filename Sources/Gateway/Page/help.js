@@ -2,14 +2,14 @@
 import { button, element } from "./elements.js"
 
 const KEYS = [
-  ["Anywhere", [["?", "these lines"], ["l", "library"], ["Esc", "back to all cameras"]]],
-  ["All cameras", [["← → ↑ ↓", "from camera to camera"], ["Enter", "open it"]]],
+  ["Anywhere", [["?", "this help"], ["l", "library"], ["Esc", "back to all cameras"]]],
+  ["All cameras", [["← → ↑ ↓", "select a camera"], ["Enter", "open it"]]],
   ["One camera", [
-    ["← → ↑ ↓", "move the aim, Shift for small steps"], ["Space", "focus there"], ["x", "expose there, then lock"],
-    ["0", "focus and exposure by themselves again"], ["r", "record, or stop"], ["p", "photo"], ["f", "full screen"],
-    ["+ −", "zoom"], ["t", "turn the picture"], ["m", "mirror it"], [", .", "the camera before, the next"]]],
+    ["← → ↑ ↓", "move the focus point; with Shift in small steps"], ["Space", "focus there"], ["x", "expose there, then lock the exposure"],
+    ["0", "automatic focus and exposure"], ["r", "record, or stop"], ["p", "photo"], ["f", "full screen"],
+    ["+ −", "zoom"], ["t", "rotate the picture"], ["m", "mirror the picture"], [", .", "previous camera, next camera"]]],
   ["On the picture", [
-    ["tap", "focus there"], ["tap twice", "expose there, then lock"], ["two fingers twice", "focus and exposure by themselves again"]]],
+    ["tap", "focus there"], ["tap twice", "expose there, then lock the exposure"], ["two fingers twice", "automatic focus and exposure"]]],
 ]
 
 /** The keys and gestures, until it is closed. */

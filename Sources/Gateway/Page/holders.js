@@ -6,14 +6,14 @@ import { interruption, warning, watcher, who } from "./words.js"
 /** Who holds the lock of a camera, what interrupts whom, and who looks on. */
 export function makeHolders(app, id) {
   const lock = element("p", { class: "lock-line" })
-  const give = button("Give back", { class: "plain small" }, () => app.locks.giveBack(id))
-  const take = button("Lock it", { class: "plain small" }, async () => {
+  const give = button("Unlock", { class: "plain small" }, () => app.locks.giveBack(id))
+  const take = button("Lock", { class: "plain small" }, async () => {
     if (take.ariaDisabled !== "true") await app.locks.keep(id).catch((error) => app.notices.fail(error))
   })
   const warn = element("p", { class: "warning", hidden: true })
   const sessions = element("ul", { class: "plain-list" })
   const watchers = element("ul", { class: "plain-list" })
-  const details = element("details", { class: "group", "data-group": "Who" }, element("summary", {}, "Who uses it"), sessions, watchers)
+  const details = element("details", { class: "group", "data-group": "Who" }, element("summary", {}, "Users"), sessions, watchers)
   const place = element("div", { class: "holders" }, element("div", { class: "lock-row" }, icon("lock"), lock, give, take), warn, details)
 
   const look = async () => {
@@ -22,10 +22,10 @@ export function makeHolders(app, id) {
       const { subscribers, waiters, foreign, complete } = await app.connection.request("device.who", { device: id })
       const line = (text) => element("li", {}, text)
       watchers.replaceChildren(
-        ...waiters.map(({ holder, note }) => line(`${who(holder)} waits for the lock${note ? `: ${note}` : ""}`)),
+        ...waiters.map(({ holder, note }) => line(`${who(holder)} is waiting for the lock${note ? `: ${note}` : ""}`)),
         ...subscribers.map((one) => line(`${watcher(one)} watches ${one.renditions.join(", ")}`)),
-        ...foreign.map((one) => line(`${who(one)}, beside the bus, has it open`)),
-        complete || foreign.length > 0 ? "" : line("The bus may not see all programs of other users."))
+        ...foreign.map((one) => line(`${who(one)}, outside the bus, has opened it`)),
+        complete || foreign.length > 0 ? "" : line("Programs of other users may be hidden from the bus."))
     } catch (error) {
       watchers.replaceChildren(element("li", {}, error.message))
     }
@@ -39,8 +39,8 @@ export function makeHolders(app, id) {
     const held = device?.lock
     const isOurs = Boolean(held) && app.locks.isOurs(held)
     const whole = held && app.state.get(`state/lock/${held.id}/`)
-    lock.textContent = !held ? "Nobody has the lock." : isOurs ? "Locked by you."
-      : `Locked by ${who(held.holder)}${whole?.note ? `, for: ${whole.note}` : ""}${whole?.lease ? ", as long as it is renewed" : ""}.`
+    lock.textContent = !held ? "Not locked." : isOurs ? "Locked by you."
+      : `Locked by ${who(held.holder)}${whole?.note ? `, for: ${whole.note}` : ""}${whole?.lease ? ", until its lease ends" : ""}.`
     place.dataset.lock = !held ? "free" : isOurs ? "ours" : "other"
     give.hidden = !isOurs
     take.hidden = Boolean(held)

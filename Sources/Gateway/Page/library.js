@@ -75,7 +75,7 @@ export function showLibrary(app) {
 }
 
 const STATES = {
-  recording: "being recorded", recovered: "mended: it plays to its last whole part", damaged: "damaged", missing: "its file is not there",
+  recording: "being recorded", recovered: "recovered: can be played up to its last complete part", damaged: "damaged", missing: "the file is missing",
 }
 
 function makeItem(app, entry, load) {
@@ -86,7 +86,7 @@ function makeItem(app, entry, load) {
   const size = entry.photo ? `${entry.photo.width} × ${entry.photo.height}` : entry.duration ? time(entry.duration) : null
   const remove = button("Delete", { picture: "delete", class: "tool delete" }, async () => {
     if (remove.ariaDisabled === "true") return
-    if (!(await confirmed(`Delete ${main?.name ?? "this"}? It can't be had again.`))) return
+    if (!(await confirmed(`Delete ${main?.name ?? "this"}? This can't be undone.`))) return
     await app.connection.request("library.delete", { id: entry.id }).catch((error) => app.notices.fail(error))
     load()
   })

@@ -62,15 +62,15 @@ function go() {
 function tellHow() {
   const status = document.getElementById("status")
   const [word, how] = !connection.isOpen ? ["Connecting …", "away"]
-    : !connection.busIsHere ? ["The bus is away", "away"]
+    : !connection.busIsHere ? ["No bus", "away"]
     : !state.isKnown ? ["Loading …", "away"]
     : connection.hello.role === "view" ? ["View only", "view"] : ["Live", "live"]
   if (status.textContent !== word) status.textContent = word
   status.dataset.how = how
   document.body.classList.toggle("away", how === "away")
   const banner = document.getElementById("banner")
-  const why = connection.isOpen && !connection.busIsHere ? "The bus is away: no camera can be reached. The page goes on by itself when it is back."
-    : how === "view" ? "You may watch. Your role is “view”; what changes something is off."
+  const why = connection.isOpen && !connection.busIsHere ? "The bus does not run, so no camera is available. The page continues when the bus is back."
+    : how === "view" ? "Your role is “view”: you can watch, but not change anything."
     : state.get("state/bus/")?.problems?.map(({ message }) => message).join(" ") || ""
   banner.hidden = why === ""
   banner.textContent = why
@@ -94,7 +94,7 @@ document.addEventListener("keydown", (event) => {
 
 connection.addEventListener("change", tellHow)
 state.watch("state/bus/", tellHow)
-app.locks.addEventListener("lost", ({ detail }) => app.notices.say(`The lock of ${detail.device} is lost: its lease was over, or somebody took it over.`))
+app.locks.addEventListener("lost", ({ detail }) => app.notices.say(`The lock of ${detail.device} is lost: its lease has expired, or another client took it over.`))
 // A token that is good no more: the gateway sends the page to its door, which asks for another one.
 connection.addEventListener("refused", () => fetch("/", { redirect: "manual" }).then(({ type }) => type === "opaqueredirect" && location.reload(), () => {}))
 addEventListener("hashchange", () => {

@@ -13,7 +13,7 @@ const LIVE = "live photos"
 /** Photos of one camera, and live ones, with a way to have them here. */
 export function makePhotos(app, id, turn) {
   const main = button("Photo", { picture: "photo", class: "shutter photo" }, () => capture())
-  const live = button("Live photo: with the seconds around it", { picture: "live", class: "tool", "aria-pressed": "false" }, () => toggle())
+  const live = button("Live photo: with a movie of the seconds around it", { picture: "live", class: "tool", "aria-pressed": "false" }, () => toggle())
   let session = null
   let isMine = false
   let isMaking = false
@@ -130,7 +130,7 @@ export function makePhotos(app, id, turn) {
     else if (session && isSeen && app.state.isKnown) session = null
     if (!session && !isMaking && !isOver && app.state.isKnown) [session, isMine, isSeen] = [found(), false, true]
     const readiness = device?.photo?.readiness
-    const why = whyNothing(app) ?? (device?.connected === false || readiness === "notReady" ? "The camera is not there." : null)
+    const why = whyNothing(app) ?? (device?.connected === false || readiness === "notReady" ? "The camera is not connected." : null)
     turnOff(main, why)
     turnOff(live, why)
     live.setAttribute("aria-pressed", String(session !== null))

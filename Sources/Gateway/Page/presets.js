@@ -18,7 +18,7 @@ export function makePresets(app, id) {
     element("option", { value: "" }, "none"), ...PRESETS.map((preset) => element("option", { value: preset }, preset)))
   const line = element("p", { class: "told", role: "status", hidden: true })
   const place = element("div", { class: "presets" },
-    element("label", { class: "control", title: "A session keeps the camera as the preset needs it, until another one, or none, is chosen" },
+    element("label", { class: "control", title: "A session keeps the camera configured for the preset until you choose another one or none" },
       element("span", { class: "label" }, "Session preset"), select), line)
   let isBusy = false
 
@@ -59,7 +59,7 @@ export function makePresets(app, id) {
   const refresh = () => {
     const now = session()
     if (!isBusy) select.value = now?.preset ?? ""
-    turnOff(select, whyNothing(app) ?? (isBusy ? "It is being set." : null))
+    turnOff(select, whyNothing(app) ?? (isBusy ? "The preset is being applied." : null))
     const text = !now ? "" : now.interruption ? `Interrupted, as ${interruption(now.interruption)}.` : now.error?.message ?? now.explanation.join(" ")
     line.hidden = text === ""
     if (line.textContent !== text) line.textContent = text

@@ -13,7 +13,7 @@ export function makeRecord(app, id, turn) {
   const clock = element("output", { class: "clock", "aria-label": "Recorded", hidden: true })
   const microphones = element("select", { "aria-label": "Microphone" })
   const levels = makeLevels(app)
-  const settings = element("a", { class: "tool", title: "How the microphone is set", "aria-label": "How the microphone is set", hidden: true }, icon("sliders"))
+  const settings = element("a", { class: "tool", title: "Microphone settings", "aria-label": "Microphone settings", hidden: true }, icon("sliders"))
   const sound = element("div", { class: "sound" }, element("div", { class: "choice" }, element("label", {}, icon("microphone"), microphones), settings), levels.element)
   let isBusy = false
   let stopped = null
@@ -36,7 +36,7 @@ export function makeRecord(app, id, turn) {
   const tell = ({ movie, path, duration, size, success, error }) => {
     const name = path?.split("/").pop()
     const link = name && element("a", { class: "plain", href: `/library/${encodeURIComponent(movie)}/${encodeURIComponent(name)}`, download: name }, icon("download"), "Download")
-    const text = success ? `Recorded ${time(duration)}, ${bytes(size)}.` : `The recording ended: ${error?.message ?? "it is not whole"}`
+    const text = success ? `Recorded ${time(duration)}, ${bytes(size)}.` : `The recording ended: ${error?.message ?? "the file is incomplete"}`
     app.notices.say(text, { kind: success ? "good" : "failure", more: link ? [link] : [] })
   }
   const toggle = async () => {
@@ -72,17 +72,17 @@ export function makeRecord(app, id, turn) {
   const refresh = () => {
     const now = movie()
     shown = now?.id ?? shown
-    const why = whyNothing(app) ?? (app.state.device(id)?.connected === false && !now ? "The camera is not plugged in." : null)
+    const why = whyNothing(app) ?? (app.state.device(id)?.connected === false && !now ? "The camera is not connected." : null)
     const word = now ? "Stop recording" : "Record"
     main.setAttribute("aria-label", word)
-    main.plainTitle = now ? `${word}, begun by ${who(now.owner)}` : word
+    main.plainTitle = now ? `${word}, started by ${who(now.owner)}` : word
     if (main.ariaDisabled !== "true") main.title = main.plainTitle
     main.setAttribute("aria-pressed", String(Boolean(now)))
     main.classList.toggle("busy", isBusy || now?.state === "starting" || now?.state === "finishing")
     turnOff(main, why)
     pause.hidden = !now || !["recording", "paused"].includes(now.state)
     pause.replaceChildren(icon(now?.state === "paused" ? "play" : "pause"))
-    pause.setAttribute("aria-label", now?.state === "paused" ? "Go on" : "Pause")
+    pause.setAttribute("aria-label", now?.state === "paused" ? "Continue" : "Pause")
     turnOff(pause, why)
     clock.hidden = !now
     if (now) {
@@ -91,7 +91,7 @@ export function makeRecord(app, id, turn) {
       clock.title = now.waitingFor ? `Waiting for ${now.waitingFor.join(", ")}` : now.sideCarProblem ?? ""
     }
     choose()
-    turnOff(microphones, whyNothing(app) ?? (now ? "The microphone is chosen before a recording begins." : null))
+    turnOff(microphones, whyNothing(app) ?? (now ? "Choose the microphone before you record." : null))
   }
 
   const listen = () => {

@@ -98,7 +98,7 @@ export function makeStage(app, id, turn) {
     order("device.resetFocusAndExposure")
   }
   const endGestures = recognize(canvas, { tapped: focus, doubleTapped: expose, twoFingersTwice: reset })
-  const resetButton = button("Focus and exposure by themselves again", { picture: "reset", class: "tool" }, reset)
+  const resetButton = button("Automatic focus and exposure", { picture: "reset", class: "tool" }, reset)
 
   const endEvents = app.state.listen(`event/device/${id}/`, (topic, { event, reason, holder }) => {
     if (event !== "exposureLockFailed") return
@@ -135,9 +135,9 @@ export function makeStage(app, id, turn) {
     const why = whyNot(app, id)
     const gestures = [focus && "tap to focus", expose && (can().lock ? "tap twice to expose and lock" : "tap twice to expose"),
       (focus || expose) && "two fingers twice to reset"].filter(Boolean)
-    const text = !device ? "" : gestures.length === 0 ? "This camera has no point to focus or expose at." : why ?? gestures.join(" · ")
+    const text = !device ? "" : gestures.length === 0 ? "This camera does not support focus or exposure points." : why ?? gestures.join(" · ")
     hint.textContent = text.slice(0, 1).toUpperCase() + text.slice(1)
-    turnOff(resetButton, why ?? (focus || expose ? null : "This camera has no point to focus or expose at."))
+    turnOff(resetButton, why ?? (focus || expose ? null : "This camera does not support focus or exposure points."))
     canvas.classList.toggle("tappable", why === null && (focus || expose))
   }
   return {

@@ -18,7 +18,7 @@ export function bytes(count) {
 
 /** `exposureTargetBias` → "Exposure target bias"; names that are words already stay. */
 export function title(name) {
-  const known = { ISO: "ISO", videoHDREnabled: "HDR", automaticallyAdjustsVideoHDREnabled: "HDR by itself", videoZoomFactor: "Zoom factor", sceneMode: "Scene" }
+  const known = { ISO: "ISO", videoHDREnabled: "HDR", automaticallyAdjustsVideoHDREnabled: "Automatic HDR", videoZoomFactor: "Zoom factor", sceneMode: "Scene" }
   if (known[name]) return known[name]
   const words = name.replace(/^video(?=[A-Z])/, "").replace(/Enabled$/, "").replace(/([a-z])([A-Z])/g, "$1 $2").replace(/_/g, " ").toLowerCase()
   return words[0].toUpperCase() + words.slice(1)
@@ -42,14 +42,14 @@ export function who(holder) {
 
 /** Who has subscribed to a device. */
 export function watcher(subscriber) {
-  return subscriber.name === "camerabus-gateway" ? "The gateway, for pages and clients elsewhere," : who(subscriber)
+  return subscriber.name === "camerabus-gateway" ? "The gateway, for web pages and clients on other machines," : who(subscriber)
 }
 
 const INTERRUPTIONS = {
-  videoDeviceInUseByAnotherClient: "another program of this bus has the camera set otherwise",
-  deviceDisconnected: "the camera is not plugged in",
-  deviceInUseByForeignProcess: "a program beside the bus has the camera",
-  audioDeviceInUseByAnotherClient: "a program beside the bus has the microphone",
+  videoDeviceInUseByAnotherClient: "another client of the bus has configured the camera differently",
+  deviceDisconnected: "the camera is not connected",
+  deviceInUseByForeignProcess: "a program outside the bus uses the camera",
+  audioDeviceInUseByAnotherClient: "a program outside the bus uses the microphone",
   videoDeviceNotAvailableDueToSystemPressure: "the machine is under too much pressure",
 }
 
@@ -60,18 +60,18 @@ export function interruption({ reason, message }) {
 
 /** Why nothing is known of any device yet, in a sentence; null: all that there is is known. */
 export function ignorance({ connection, state }) {
-  if (!connection.isOpen) return "There is no connection to the cameras' machine; it is being tried again."
-  if (!connection.busIsHere) return "The bus is away. It is waited for."
+  if (!connection.isOpen) return "Not connected to the machine with the cameras. Trying again."
+  if (!connection.busIsHere) return "The bus does not run. Waiting for it."
   return state.isKnown ? null : "Loading …"
 }
 
 /** What keeps a device from working, in a sentence; null: nothing. */
 export function trouble(device) {
-  if (!device) return "Nothing of this name is on the bus."
-  if (!device.connected) return "Not plugged in. It goes on by itself when it is back."
+  if (!device) return "The bus has no device with this name."
+  if (!device.connected) return "Not connected. It continues when it is back."
   const pressure = device.systemPressureState
-  if (pressure?.level === "shutdown") return `Stopped to protect the machine (${pressure.factors.map(title).join(", ").toLowerCase() || "pressure"}). It goes on by itself.`
-  if (device.worker?.state === "restarting") return "Its process is being started again."
+  if (pressure?.level === "shutdown") return `Stopped to protect the machine (${pressure.factors.map(title).join(", ").toLowerCase() || "pressure"}). It continues by itself.`
+  if (device.worker?.state === "restarting") return "Its process is being restarted."
   if (device.worker?.state === "failed") return device.error?.message ?? "Its process does not start."
   return device.error?.message ?? null
 }
@@ -87,7 +87,7 @@ export function warning(device) {
   if (pressure && ["serious", "critical"].includes(pressure.level)) {
     return `Under ${pressure.level} pressure (${pressure.factors.map(title).join(", ").toLowerCase()}): frames may be lost.`
   }
-  if (device?.notRestored?.length) return `Not as it was set: ${device.notRestored.map(({ path, why }) => `${path} (${why})`).join(", ")}.`
+  if (device?.notRestored?.length) return `Settings could not be restored: ${device.notRestored.map(({ path, why }) => `${path} (${why})`).join(", ")}.`
   return null
 }
 
