@@ -1,4 +1,4 @@
-/// Looks for what is wrong with this machine's cameras and microphones, and with the bus that serves them.
+/// Finds faults of this machine's cameras and microphones, and of the bus that serves them.
 public enum Checkup {
     /// All checks, in the order in which people are told: what stands in the way of everything else first.
     public static let checks: [any Check] = [
@@ -20,7 +20,7 @@ public enum Checkup {
         }
         return checks.map { check in
             guard farSighted.contains(check.id) else {
-                return CheckResult(check: check.id, outcome: .skipped("for the doctor over there"))
+                return CheckResult(check: check.id, outcome: .skipped("run the doctor on the other machine"))
             }
             // Those of the way say themselves where something is to be typed.
             let outcome = check.examine(facts)

@@ -1,6 +1,6 @@
 public import JSON
 
-/// Something that is wrong with the machine, and how to mend it.
+/// A fault of the machine, and how to repair it.
 public struct Finding: Hashable, Sendable {
     /// Stable, for scripts: `node-not-permitted`.
     public var id: String
@@ -30,7 +30,7 @@ public struct Finding: Hashable, Sendable {
     }
 }
 
-/// What a check has come to.
+/// The result of a check.
 public enum Outcome: Hashable, Sendable {
     /// Nothing is wrong. The text says in a few words what there is; the notes are worth knowing, and no fault.
     case healthy(String, notes: [String] = [])
@@ -44,14 +44,14 @@ public enum Outcome: Hashable, Sendable {
     }
 }
 
-/// One thing that can be wrong: a pure function over what is known of the machine.
+/// A check for one kind of fault: a pure function of the facts about the machine.
 public protocol Check: Sendable {
     /// Stable, for scripts: `node-permission`.
     var id: String { get }
     func examine(_ facts: Facts) -> Outcome
 }
 
-/// A check with what it has come to.
+/// A check with its result.
 public struct CheckResult: Hashable, Sendable {
     public var check: String
     public var outcome: Outcome

@@ -26,9 +26,9 @@ import Testing
         let facts = Self.remote { _ in }
         #expect(Checkup.results(facts).flatMap(\.findings).isEmpty)
         guard case .healthy(let text, _)? = outcome("remote", facts) else { return #expect(Bool(false)) }
-        #expect(text == "tcp://rig:7350 lets us in as 'laptop' with the role control, 0.42 ms there and back")
-        #expect(outcome("clocks", facts) == .healthy("0.30 ms apart, give or take 0.20 ms"))
-        #expect(outcome("camera", facts) == .skipped("for the doctor over there"))
+        #expect(text == "tcp://rig:7350 accepts this client as 'laptop' with the role control, 0.42 ms round trip")
+        #expect(outcome("clocks", facts) == .healthy("0.30 ms apart (± 0.20 ms)"))
+        #expect(outcome("camera", facts) == .skipped("run the doctor on the other machine"))
         #expect(outcome("remote", CheckTests.sound) == nil && outcome("clocks", CheckTests.sound) == nil)
     }
 

@@ -1,6 +1,6 @@
 public import JSON
 
-/// What the bus said, to whoever asked it.
+/// The report of the bus.
 public struct BusReport: Hashable, Sendable {
     public enum State: Hashable, Sendable {
         case answered

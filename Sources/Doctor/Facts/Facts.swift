@@ -1,6 +1,6 @@
 public import LinuxIO
 
-/// What is known of the machine: values only, so that any fault can be made up.
+/// The facts about the machine: values only, so that tests can make up any fault.
 public struct Facts: Hashable, Sendable {
     /// Who asks.
     public var user = User()
@@ -32,8 +32,8 @@ public struct Facts: Hashable, Sendable {
 
     public init() {}
 
-    /// Who opens the cameras: the bus; where none answers, the service that is installed, which may be out of the user's reach; or the user,
-    /// who would start one.
+    /// Who opens the cameras: the bus; where none answers, the service that is installed, which may be out of the
+    /// user's reach; or the user, who would start one.
     var opener: Opener {
         if bus.isAnswering, let busProcess {
             guard busProcess.uid != user.uid else { return asking }
@@ -60,7 +60,7 @@ public struct Facts: Hashable, Sendable {
     func groupName(_ gid: UInt32) -> String { groups.first { $0.value.gid == gid }?.key ?? "gid \(gid)" }
 }
 
-/// Who opens cameras.
+/// The user that opens cameras.
 struct Opener {
     /// nil: not known, and no owner of devices.
     var uid: UInt32?
@@ -72,7 +72,7 @@ struct Opener {
     var isUser = false
 }
 
-/// The user who asks.
+/// The user that runs the doctor.
 public struct User: Hashable, Sendable {
     public var uid: UInt32 = 0
     /// nil: not in `/etc/passwd`.
@@ -101,7 +101,7 @@ public struct GroupFact: Hashable, Sendable {
     }
 }
 
-/// A process, as `/proc` tells of it.
+/// A process, from `/proc`.
 public struct ProcessFact: Hashable, Sendable {
     public var pid: Int32
     public var uid: UInt32
@@ -127,7 +127,7 @@ public struct ProcessHiding: Hashable, Sendable {
     }
 }
 
-/// What is to be told of versions.
+/// The versions to report.
 public struct VersionFacts: Hashable, Sendable {
     /// This program's.
     public var program = ""

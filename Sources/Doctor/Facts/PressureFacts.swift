@@ -1,4 +1,4 @@
-/// What the machine tells of its pressure.
+/// The pressure that the machine reports.
 public struct PressureFacts: Hashable, Sendable {
     /// Those of `cpu`, `memory` and `io` that the kernel tells of (`/proc/pressure`).
     public var stalls: Set<String>

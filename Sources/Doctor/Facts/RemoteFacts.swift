@@ -1,4 +1,4 @@
-/// The way to a bus on another machine, and what is known of it from here.
+/// The connection to a bus on another machine, as seen from here.
 public struct RemoteFacts: Hashable, Sendable {
     /// What stands in the way; the words are findings' ids.
     public enum Problem: String, Hashable, Sendable, CaseIterable {

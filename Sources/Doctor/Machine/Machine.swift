@@ -1,7 +1,8 @@
 import Glibc
 public import LinuxIO
 
-/// The machine that the doctor looks at: its files, below a root that tests put elsewhere, and what only system calls tell.
+/// The machine that the doctor looks at: its files, below a root that tests put elsewhere, and what only system calls
+/// tell.
 ///
 /// Nothing is changed, no device is opened, and what can't be seen is left out.
 public struct Machine: Sendable {

@@ -3,7 +3,7 @@ struct BusCheck: Check {
     let id = "bus"
 
     func examine(_ facts: Facts) -> Outcome {
-        if facts.remote?.problem != nil { return .skipped("the way there is not open") }
+        if facts.remote?.problem != nil { return .skipped("the bus is not reachable") }
         switch facts.bus.state {
         case .answered:
             let count = facts.bus.devices.count
@@ -18,8 +18,8 @@ struct BusCheck: Check {
                 ? Self.restart(facts.service, pid: holder) : "systemctl status camerabusd camerabus-gateway"
             return .faulty([
                 Finding(
-                    "bus-silent", directory, meaning: "There is a bus, and it does not answer: \(why)", remedy: remedy,
-                    advice: "Its log says more: 'journalctl -u camerabusd', or where it was started.")
+                    "bus-silent", directory, meaning: "The bus does not answer: \(why)", remedy: remedy,
+                    advice: "See its log: 'journalctl -u camerabusd', or the terminal where it was started.")
             ])
         case .absent:
             // What is left of a bus says already that there is none.
@@ -37,18 +37,19 @@ struct BusCheck: Check {
         }
         guard !isForbidden else {
             return Finding(
-                "bus-not-reachable", places, meaning: "There may be a bus, and you may not connect to it.",
+                "bus-not-reachable", places,
+                meaning: "A bus may run here, but you have no permission to connect to it.",
                 remedy: isOfGroup
                     ? "sudo usermod -aG camerabus \(facts.user.account)" : "ls -ld \(places)",
-                advice: (isOfGroup ? "Then log in again; the" : "The")
-                    + " checks of the runtime directory and of groups say more.")
+                advice: (isOfGroup ? "Then log in again. See" : "See")
+                    + " also the checks of the runtime directory and of groups.")
         }
         if facts.service.unit != nil, facts.service.hasSystemd {
             return Finding(
-                "no-bus", meaning: "No bus runs here (looked at \(places)).",
+                "no-bus", meaning: "No bus runs here (searched: \(places)).",
                 remedy: "sudo systemctl enable --now camerabusd")
         }
-        return Finding("no-bus", meaning: "No bus runs here (looked at \(places)).", remedy: "camerabusd")
+        return Finding("no-bus", meaning: "No bus runs here (searched: \(places)).", remedy: "camerabusd")
     }
 
     /// What a killed bus has left behind, or one that hangs.
@@ -57,15 +58,15 @@ struct BusCheck: Check {
         if let pid = directory.lockHolder {
             return Finding(
                 "bus-hung", directory.path,
-                meaning: "A bus (pid \(pid)) has this directory, and nobody accepts connections at its socket.",
+                meaning: "A bus (pid \(pid)) uses this directory, but accepts no connections at its socket.",
                 remedy: restart(facts.service, pid: pid))
         }
         return Finding(
             "bus-left-over", directory.path,
-            meaning: "A bus has been killed here: its sockets are left over, and its workers end within 30 s.",
+            meaning: "A bus was killed here. Its sockets are left over; its workers end within 30 s.",
             remedy: facts.service.unit != nil && facts.service.hasSystemd && directory.isSystem
                 ? "sudo systemctl restart camerabusd" : "camerabusd --runtime-dir \(directory.path.shellWord)",
-            advice: "A new bus takes the directory over; nothing has to be removed.")
+            advice: "A new bus takes over the directory. You do not have to remove anything.")
     }
 
     private static func restart(_ service: ServiceFacts, pid: Int32?) -> String {

@@ -6,20 +6,20 @@ struct ClockCheck: Check {
     private static let tolerance: Int64 = 100_000_000
 
     func examine(_ facts: Facts) -> Outcome {
-        guard let remote = facts.remote else { return .skipped("there is but this machine's") }
-        guard remote.problem == nil else { return .skipped("the way there is not open") }
-        guard let clock = remote.clock else { return .skipped("the bus does not tell its time") }
+        guard let remote = facts.remote else { return .skipped("only the clock of this machine is involved") }
+        guard remote.problem == nil else { return .skipped("the bus is not reachable") }
+        guard let clock = remote.clock else { return .skipped("the bus does not report its time") }
         var notes: [String] = []
         if !clock.isKeptThere {
-            notes.append("Nobody keeps the clock of \(remote.host) (NTP, PTP): 'apt install chrony' there does.")
+            notes.append("The clock of \(remote.host) is not synchronized (NTP, PTP). Run 'apt install chrony' there.")
         }
         if !clock.isKeptHere {
-            notes.append("Nobody keeps this machine's clock (NTP, PTP): 'apt install chrony' does.")
+            notes.append("The clock of this machine is not synchronized (NTP, PTP). Run 'apt install chrony'.")
         }
         let certain = clock.offset.magnitude.subtractingReportingOverflow(clock.uncertainty.magnitude)
         guard !certain.overflow, certain.partialValue > Self.tolerance else {
             return .healthy(
-                "\(milliseconds(clock.offset)) ms apart, give or take \(milliseconds(clock.uncertainty)) ms",
+                "\(milliseconds(clock.offset)) ms apart (± \(milliseconds(clock.uncertainty)) ms)",
                 notes: notes)
         }
         let isAhead = clock.offset > 0
@@ -29,9 +29,11 @@ struct ClockCheck: Check {
                     "clocks-apart", remote.host,
                     meaning:
                         "The clock of \(remote.host) is \(milliseconds(Int64(clamping: clock.offset.magnitude))) ms "
-                        + "\(isAhead ? "ahead of" : "behind") this machine's: frames of both can't be matched.",
+                        + "\(isAhead ? "ahead of" : "behind") this machine's. Frames of both machines can't be matched.",
                     remedy: clock.isKeptHere ? remote.there("timedatectl") : "timedatectl",
-                    advice: "An NTP client on both keeps them within milliseconds: 'apt install chrony'.")
+                    advice:
+                        "An NTP client on both machines keeps the difference within milliseconds: 'apt install chrony'."
+                )
             ], notes: notes)
     }
 }

@@ -1,6 +1,6 @@
 import JSON
 
-/// What the bus says is wrong with its devices.
+/// Errors that the bus reports about its devices.
 struct DeviceErrorCheck: Check {
     let id = "device-errors"
 
@@ -11,12 +11,12 @@ struct DeviceErrorCheck: Check {
     }
 
     private func replay(_ id: String, _ device: JSONValue) -> Finding {
-        let message = device["error"]?["message"]?.string ?? "\(id) is not there."
+        let message = device["error"]?["message"]?.string ?? "\(id) is not connected."
         return Finding(
             "replay-ended", id, meaning: message, remedy: "camerabus fault \(id.shellWord) replug",
             advice:
-                "A replay that is played once ends so, and begins anew by this command. A file that is missing or damaged is named above; it "
-                + "is looked for again by itself, and 'ffprobe' says what is in it.")
+                "A replay without repetition ends like this; the command starts it again. A missing or damaged file is named above. "
+                + "The bus looks for it again by itself; 'ffprobe' shows its content.")
     }
 
     private func finding(_ device: JSONValue) -> Finding? {
@@ -24,10 +24,10 @@ struct DeviceErrorCheck: Check {
         if device["connected"] == false {
             if device["driver"] == "replay" { return replay(id, device) }
             return Finding(
-                "device-disconnected", id, meaning: "\(id) is not plugged in, or has dropped out.",
+                "device-disconnected", id, meaning: "\(id) is not connected.",
                 remedy: "sudo dmesg | tail",
                 advice:
-                    "Plug it in: it comes back under the same name with the same settings. If it drops out by itself, try another cable, "
+                    "Plug it in. It comes back with the same name and settings. If it disconnects by itself, try another cable, "
                     + "port or powered hub.")
         }
         guard let error = device["error"], !error.isNull else { return nil }

@@ -4,7 +4,7 @@ struct PermissionCheck: Check {
 
     func examine(_ facts: Facts) -> Outcome {
         guard facts.bus.isAnswering else { return .skipped("no bus answers") }
-        guard let status = facts.bus.videoPermission else { return .skipped("this bus asks nobody for permission") }
+        guard let status = facts.bus.videoPermission else { return .skipped("this bus needs no permission") }
         let uid = facts.user.uid
         // Over there our uid, if there is one, is somebody else.
         if let remote = facts.remote, status != "authorized" { return Self.remote(remote) }
@@ -14,28 +14,30 @@ struct PermissionCheck: Check {
             let notes =
                 count == 0
                 ? []
-                : ["\(count) request\(count == 1 ? "" : "s") for permission wait: 'camerabus permissions' lists them."]
-            return .healthy("you may see cameras", notes: notes)
+                : [
+                    "\(count) request\(count == 1 ? "" : "s") for permission without an answer: 'camerabus permissions' lists them."
+                ]
+            return .healthy("you have permission for cameras", notes: notes)
         case "notDetermined":
             return .faulty([
                 Finding(
-                    "permission-not-asked", meaning: "Nobody has decided whether you (uid \(uid)) may see cameras.",
-                    remedy: "camerabus ask video --reason 'what for' --wait 60",
-                    advice: "An administrator answers it with 'camerabus allow \(uid) video'.")
+                    "permission-not-asked", meaning: "Your permission for cameras (uid \(uid)) is not decided yet.",
+                    remedy: "camerabus ask video --reason 'PURPOSE' --wait 60",
+                    advice: "An administrator answers with 'camerabus allow \(uid) video'.")
             ])
         case "denied":
             return .faulty([
                 Finding(
-                    "permission-denied", meaning: "An administrator has refused you (uid \(uid)) the cameras.",
+                    "permission-denied", meaning: "An administrator has refused cameras to you (uid \(uid)).",
                     remedy: "sudo camerabus allow \(uid) video")
             ])
         default:
             return .faulty([
                 Finding(
                     "permission-restricted",
-                    meaning: "The configuration of the bus keeps you (uid \(uid)) from the cameras.",
+                    meaning: "The configuration of the bus refuses cameras to you (uid \(uid)).",
                     remedy: "sudoedit /etc/camerabus/camerabus.toml",
-                    advice: "See [permission] there; 'systemctl reload camerabusd' has it read again.")
+                    advice: "Change [permission] there, then run 'systemctl reload camerabusd'.")
             ])
         }
     }
@@ -46,11 +48,11 @@ struct PermissionCheck: Check {
             Finding(
                 "permission-remote",
                 meaning:
-                    "The bus over there keeps \(name)\(remote.role.map { ", which has the role \($0)," } ?? "") from the cameras.",
+                    "The bus on the other machine refuses cameras to \(name)\(remote.role.map { " with the role \($0)" } ?? "").",
                 remedy: "sudoedit /etc/camerabus/camerabus.toml",
                 advice:
-                    "See remote_role of [permission] there; 'systemctl reload camerabusd' has it read again. What a key's role is, "
-                    + "'camerabus keys list' says there.")
+                    "Change remote_role in [permission] there, then run 'systemctl reload camerabusd'. "
+                    + "'camerabus keys list' there shows the roles of keys.")
         ])
     }
 }

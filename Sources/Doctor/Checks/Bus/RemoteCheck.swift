@@ -1,32 +1,34 @@
-/// Whether the way to a bus on another machine is open, and for whom.
+/// Whether a bus on another machine is reachable, and with which role.
 struct RemoteCheck: Check {
     let id = "remote"
 
     func examine(_ facts: Facts) -> Outcome {
-        guard let remote = facts.remote else { return .skipped("the bus is one of this machine") }
+        guard let remote = facts.remote else { return .skipped("the bus is on this machine") }
         if let problem = remote.problem { return .faulty([finding(problem, remote)]) }
-        var parts = ["\(remote.address) lets us in"]
+        var parts = ["\(remote.address) accepts this client"]
         if let name = remote.name, let role = remote.role { parts[0] += " as '\(name)' with the role \(role)" }
-        if let time = remote.roundTrip { parts.append("\(milliseconds(time)) ms there and back") }
+        if let time = remote.roundTrip { parts.append("\(milliseconds(time)) ms round trip") }
         let closed = remote.closedPorts.map { port in
             Finding(
                 "remote-port-closed", "\(remote.host):\(port)",
-                meaning: "Nobody takes connections at port \(port), over which the gateway sends "
+                meaning: "Port \(port) accepts no connections. The gateway needs it for "
                     + "\(remote.address.hasSuffix(":\(port - 1)") ? "state and events" : "pictures and sound").",
                 remedy: "nc -vz \(remote.host.shellWord) \(port)",
-                advice: "A firewall has to let three ports through: that of requests and the two after it.")
+                advice: "A firewall must allow three ports: the request port and the next two.")
         }
-        var notes = ["What is said here is the bus's word; of the machine itself: \(remote.there("camerabus doctor"))"]
+        var notes = [
+            "These are only reports of the bus. To check the machine itself: \(remote.there("camerabus doctor"))"
+        ]
         if remote.role == "view" {
             notes.append(
-                "With the role view nothing can be changed: 'camerabus keys role NAME control' there gives more.")
+                "The role view allows no changes. 'camerabus keys role NAME control' there allows them.")
         }
         return .of(closed, healthy: parts.joined(separator: ", "), notes: notes)
     }
 
     private func finding(_ problem: RemoteFacts.Problem, _ remote: RemoteFacts) -> Finding {
         Finding(
-            problem.rawValue, remote.address, meaning: remote.meaning ?? "It can't be reached.",
+            problem.rawValue, remote.address, meaning: remote.meaning ?? "It is not reachable.",
             remedy: remedy(problem, remote), advice: advice(problem))
     }
 
@@ -45,9 +47,10 @@ struct RemoteCheck: Check {
     private func advice(_ problem: RemoteFacts.Problem) -> String? {
         switch problem {
         case .settings:
-            "$CAMERABUS_SERVER_KEY is the gateway's public key or a file with it, $CAMERABUS_KEY the file of 'camerabus keys new'."
-        case .silence: "Where the machine answers, a firewall may keep the port shut."
-        case .key: "Choose a name; it is what others see as holder of locks."
+            "$CAMERABUS_SERVER_KEY is the public key of the gateway, or a file that contains it. $CAMERABUS_KEY is the file from "
+                + "'camerabus keys new'."
+        case .silence: "If the machine itself answers, a firewall may block the port."
+        case .key: "Choose any name; others see it as the holder of locks."
         case .name, .refused, .port, .serverKey: nil
         }
     }

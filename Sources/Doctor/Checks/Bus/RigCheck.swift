@@ -1,6 +1,6 @@
 import JSON
 
-/// Whether the devices of all rigs are there.
+/// Whether the devices of all rigs are connected.
 struct RigCheck: Check {
     let id = "rigs"
 
@@ -15,9 +15,9 @@ struct RigCheck: Check {
             let id = device["id"]?.string ?? device["uniqueID"]?.string ?? "?"
             let change =
                 rig["configured"] == true
-                ? "change the rig in the configuration file" : "make the rig anew with 'camerabus rigs set'"
+                ? "change the rig in the configuration file" : "change the rig with 'camerabus rigs set'"
             return Finding(
-                "rig-incomplete", name, meaning: "The rig '\(name)' has a device that is not there: \(id).",
+                "rig-incomplete", name, meaning: "A device of the rig '\(name)' is not connected: \(id).",
                 remedy: "camerabus devices",
                 advice: "Plug it in, or \(change). Until then the rig can't be "
                     + (device["id"]?.string == nil

@@ -1,10 +1,10 @@
-/// Whether the directory of the bus's sockets belongs to whom it should, and is open to those alone.
+/// Whether the directory of the bus's sockets has the right owner and mode.
 struct RuntimeDirectoryCheck: Check {
     let id = "runtime-directory"
 
     func examine(_ facts: Facts) -> Outcome {
         let present = facts.directories.filter { $0.kind != .missing }
-        guard !present.isEmpty else { return .skipped("there is none yet") }
+        guard !present.isEmpty else { return .skipped("there is no runtime directory yet") }
         let findings = present.flatMap { self.findings($0, facts) }
         return .of(findings, healthy: present.map(\.path).joined(separator: ", "))
     }
@@ -16,15 +16,17 @@ struct RuntimeDirectoryCheck: Check {
         case .hidden:
             return [
                 Finding(
-                    "runtime-directory-hidden", path, meaning: "You may not even look whether it is there.",
-                    remedy: "namei -l \(path.shellWord)", advice: "Each directory above it must be open to you (x).")
+                    "runtime-directory-hidden", path, meaning: "You have no permission to see whether it exists.",
+                    remedy: "namei -l \(path.shellWord)",
+                    advice: "You need the permission x on each directory above it.")
             ]
         case .link, .other:
             return [
                 Finding(
                     "runtime-directory-kind", path,
                     meaning: directory.kind == .link
-                        ? "It is a symbolic link; bus and clients only trust a real directory." : "It is no directory.",
+                        ? "It is a symbolic link. Bus and clients trust only a real directory."
+                        : "It is not a directory.",
                     remedy: "\(sudo(directory, facts))rm \(path.shellWord)")
             ]
         case .directory: break
@@ -39,14 +41,14 @@ struct RuntimeDirectoryCheck: Check {
                     "runtime-directory-mode", path,
                     meaning: "It is open to others (mode \(octal(directory.mode))): "
                         + (directory.mode & 0o022 != 0
-                            ? "they could put sockets of their own in the place of the bus's."
-                            : "who should not can look for its sockets."),
+                            ? "they could replace the sockets of the bus."
+                            : "users without permission can see its sockets."),
                     remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path.shellWord)"))
         } else if directory.mode & 0o700 != 0o700 || (isShared && directory.mode & 0o050 != 0o050) {
             findings.append(
                 Finding(
                     "runtime-directory-mode", path,
-                    meaning: "Its mode \(octal(directory.mode)) shuts out those who should get in: "
+                    meaning: "Its mode \(octal(directory.mode)) excludes users that need access: "
                         + (isShared ? "the bus, or the members of the group camerabus." : "the bus itself."),
                     remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path.shellWord)"))
         }
@@ -57,7 +59,7 @@ struct RuntimeDirectoryCheck: Check {
                 Finding(
                     "runtime-directory-group", path,
                     meaning:
-                        "It belongs to the group \(facts.groupName(directory.gid)), so that members of camerabus can't get in.",
+                        "It belongs to the group \(facts.groupName(directory.gid)), so members of camerabus have no access.",
                     remedy: facts.service.unit != nil && facts.service.hasSystemd
                         ? "sudo systemctl restart camerabusd" : "sudo chgrp camerabus \(path.shellWord)"))
         }
@@ -70,7 +72,7 @@ struct RuntimeDirectoryCheck: Check {
             guard directory.uid != bus.uid else { return nil }
             return Finding(
                 "runtime-directory-owner", path,
-                meaning: "It belongs to uid \(directory.uid), and the bus in it runs as uid \(bus.uid).",
+                meaning: "It belongs to uid \(directory.uid), but its bus runs as uid \(bus.uid).",
                 remedy: "sudo chown \(bus.uid) \(path.shellWord)")
         }
         guard !directory.isSystem, directory.uid != facts.user.uid else { return nil }
@@ -79,15 +81,16 @@ struct RuntimeDirectoryCheck: Check {
             return Finding(
                 "runtime-directory-owner", path,
                 meaning:
-                    "It belongs to uid \(directory.uid), and a bus of theirs may run in it; you are uid \(facts.user.uid).",
+                    "It belongs to uid \(directory.uid), and may contain a bus of that user; you are uid \(facts.user.uid).",
                 remedy: "ls -ld \(path.shellWord)",
-                advice: "For a bus of your own name another place: 'camerabusd --runtime-dir DIRECTORY'.")
+                advice: "For your own bus use another directory: 'camerabusd --runtime-dir DIRECTORY'.")
         }
         return Finding(
             "runtime-directory-owner", path,
             meaning:
-                "It belongs to uid \(directory.uid), and you are uid \(facts.user.uid): a bus of yours can't use it, and you can't trust one in it.",
-            remedy: "sudo rm -r \(path.shellWord)", advice: "Look first who made it: 'ls -ld \(path)'.")
+                "It belongs to uid \(directory.uid), and you are uid \(facts.user.uid). Your bus can't use it, "
+                + "and you can't trust a bus in it.",
+            remedy: "sudo rm -r \(path.shellWord)", advice: "Check first who created it: 'ls -ld \(path)'.")
     }
 
     private func sudo(_ directory: DirectoryFact, _ facts: Facts) -> String {

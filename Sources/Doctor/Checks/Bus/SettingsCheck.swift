@@ -1,6 +1,6 @@
 import JSON
 
-/// Whether devices have the settings that they were last given.
+/// Whether devices have their last settings.
 struct SettingsCheck: Check {
     let id = "settings"
 
@@ -12,11 +12,13 @@ struct SettingsCheck: Check {
             let id = device["id"]?.string ?? "?"
             return Finding(
                 "settings-not-restored", id,
-                meaning: "\(id) is not as it was last set: \(names.joined(separator: ", ")) could not be put back.",
+                meaning:
+                    "\(id) differs from its last settings: \(names.joined(separator: ", ")) could not be restored.",
                 remedy: "camerabus controls \(id.shellWord)",
-                advice: "Set it again with 'camerabus set' or 'camerabus format', which says what can't be had.")
+                advice:
+                    "Set the values again with 'camerabus set' or 'camerabus format'; these commands show the cause.")
         }
-        return .of(findings, healthy: "as they were last set")
+        return .of(findings, healthy: "all devices have their last settings")
     }
 
     /// The settings' names, from a list of names, a list of objects with a name, or an object by name.

@@ -1,4 +1,4 @@
-/// Whether what belongs together is of one version.
+/// Whether the programs have the same version.
 struct VersionCheck: Check {
     let id = "versions"
 
@@ -11,17 +11,18 @@ struct VersionCheck: Check {
         guard facts.bus.isAnswering, let bus = facts.bus.version, bus != versions.program else { return .healthy(text) }
         // Machines are updated one after the other, and the protocol bears that.
         if facts.remote != nil {
-            return .healthy(text, notes: ["The bus is version \(bus): what one of both doesn't know yet can't be had."])
+            return .healthy(
+                text, notes: ["The bus has version \(bus). Features that one of both does not have are not available."])
         }
         return .faulty(
             [
                 Finding(
                     "version-mismatch",
                     meaning:
-                        "The bus is version \(bus), and this program \(versions.program): one of them is left over.",
+                        "The bus has version \(bus), this program \(versions.program). One of them is outdated.",
                     remedy: facts.service.unit != nil && facts.service.hasSystemd
                         ? "sudo systemctl restart camerabusd" : "type -a camerabus camerabusd",
-                    advice: "After an update the bus has to be started again; the workers go on meanwhile.")
+                    advice: "Restart the bus after an update. The workers continue meanwhile.")
             ], notes: [text])
     }
 }

@@ -15,14 +15,14 @@ struct WorkerCheck: Check {
             let state = worker?["state"]?.string ?? "unknown"
             let restarts = worker?["restarts"]?.integer ?? 0
             if state == "running" || state == "starting" {
-                if restarts > 0 { notes.append("\(id)'s worker has been started again \(times(restarts)).") }
+                if restarts > 0 { notes.append("The worker of \(id) was restarted \(times(restarts)).") }
             } else {
                 findings.append(
                     Finding(
                         "worker-down", id,
                         meaning: "The process that serves \(id) has ended (it is \(state), after \(times(restarts))).",
                         remedy: "journalctl -u camerabusd -n 50",
-                        advice: "It is started again by itself; the log says why it ends."))
+                        advice: "The bus restarts it. The log shows why it ended."))
             }
             if let since = worker?["busySince"], !since.isNull {
                 findings.append(
@@ -30,7 +30,7 @@ struct WorkerCheck: Check {
                         "driver-hangs", id, meaning: "The driver of \(id) has not answered for a while.",
                         remedy: "sudo dmesg | tail",
                         advice:
-                            "After 10 s its process is started anew; when it keeps coming back, unplug the camera and plug it in again."
+                            "After 10 s its process is restarted. If this happens again and again, unplug the camera and plug it in again."
                     ))
             }
         }

@@ -4,7 +4,8 @@ import JSON
 struct BandwidthCheck: Check {
     let id = "usb-bandwidth"
 
-    /// Bytes a second that a high-speed bus has for cameras: 80 % of its microframes, less what the packets themselves cost.
+    /// Bytes a second that a high-speed bus has for cameras: 80 % of its microframes, less what the packets themselves
+    /// cost.
     private static let highSpeedRoom = 40_000_000.0
 
     func examine(_ facts: Facts) -> Outcome {
@@ -26,19 +27,20 @@ struct BandwidthCheck: Check {
                     Finding(
                         "usb-bandwidth", "USB bus \(bus)",
                         meaning:
-                            "\(names) share one USB 2 bus and are set to \(megabytes(sum)) MB/s together; there is room for about "
-                            + "\(megabytes(Self.highSpeedRoom)). The last to start is refused ('No space left on device').",
+                            "\(names) share one USB 2 bus. Their formats need \(megabytes(sum)) MB/s; the bus has about "
+                            + "\(megabytes(Self.highSpeedRoom)) MB/s. The last one to start is refused ('No space left on device').",
                         remedy: "camerabus format \(largest.device.shellWord) \(largest.size) --pixel MJPG",
                         advice:
-                            "If it has no MJPG ('camerabus formats' tells), a smaller size, or a lower rate (--fps), or a port of another controller ('lsusb -t' shows which is which)."
+                            "Without MJPG (see 'camerabus formats') use a smaller size, a lower rate (--fps), or a port of another controller "
+                            + "(see 'lsusb -t')."
                     ))
             } else {
                 notes.append(
-                    "\(names) share USB bus \(bus) (480 Mb/s): together they have room for one uncompressed 720p30; use MJPG for more."
+                    "\(names) share USB bus \(bus) (480 Mb/s), which can carry one uncompressed 720p30 stream. Use MJPG for more."
                 )
             }
         }
-        return .of(findings, healthy: "as they are set they have room", notes: notes)
+        return .of(findings, healthy: "the bandwidth is enough for the current formats", notes: notes)
     }
 
     private struct Need {

@@ -10,15 +10,15 @@ struct CameraCheck: Check {
         let onUSB = facts.usbCameras
         if !onUSB.isEmpty { return .healthy("\(onUSB.map(\.title).joined(separator: ", ")), without a node") }
         if facts.bus.isAnswering, !facts.bus.devices.isEmpty {
-            return .skipped("the machine has none; the bus has \(facts.bus.devices.count) virtual ones")
+            return .skipped("this machine has no camera; the bus has \(facts.bus.devices.count) virtual ones")
         }
         return .faulty([
             Finding(
-                "no-camera", meaning: "The kernel knows no camera, and none is on USB.",
+                "no-camera", meaning: "The kernel knows no camera, and there is none on USB.",
                 remedy: "camerabusd --virtual 2",
                 advice:
-                    "Plug one in and see what 'sudo dmesg | tail' says of it; virtual cameras work meanwhile. In a virtual machine or "
-                    + "container the camera has to be passed through.")
+                    "Plug one in, then check 'sudo dmesg | tail'. Virtual cameras work without one. In a virtual machine or "
+                    + "container, pass the camera through.")
         ])
     }
 }

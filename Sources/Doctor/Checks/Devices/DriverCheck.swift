@@ -19,29 +19,30 @@ struct DriverCheck: Check {
             return Finding(
                 "driver-missing", names,
                 meaning: "The \(kernel) kernel has no driver for USB cameras (uvcvideo)"
-                    + (isCloud ? ": Debian's kernel for clouds comes without." : "."),
+                    + (isCloud ? ": Debian's cloud kernel does not include it." : "."),
                 remedy: isCloud
                     ? "sudo apt install linux-image-amd64 && sudo apt remove 'linux-image*cloud*' && sudo reboot"
                     : "sudo apt install linux-image-amd64 && sudo reboot",
-                advice: "On another architecture than amd64 the package has its name; a kernel of your own needs "
+                advice: "On another architecture replace amd64 in the package name. A custom kernel needs "
                     + "CONFIG_USB_VIDEO_CLASS=m.")
         }
         if let blacklist = facts.drivers.blacklists.first {
             let isFile = blacklist.path != "/proc/cmdline"
             return Finding(
                 "driver-blacklisted", names,
-                meaning: "The driver uvcvideo is kept from being loaded by '\(blacklist.line)' in \(blacklist.path).",
+                meaning: "'\(blacklist.line)' in \(blacklist.path) prevents that the driver uvcvideo is loaded.",
                 remedy: isFile
                     ? "sudo sed -i '/uvcvideo/s/^/# /' \(blacklist.path.shellWord) && sudo modprobe uvcvideo"
                     : "sudo modprobe uvcvideo",
                 advice: isFile
-                    ? nil : "For good: take it out of GRUB_CMDLINE_LINUX in /etc/default/grub, then 'sudo update-grub'."
+                    ? nil
+                    : "To make this permanent, remove it from GRUB_CMDLINE_LINUX in /etc/default/grub, then run 'sudo update-grub'."
             )
         }
         return Finding(
             "driver-not-loaded", names, meaning: "The driver for USB cameras is not loaded.",
             remedy: "sudo modprobe uvcvideo",
-            advice: facts.udev.isRunning ? nil : "udev, which would have loaded it by itself, does not run.")
+            advice: facts.udev.isRunning ? nil : "udev does not run; it would have loaded the driver.")
     }
 
     private func unbound(_ camera: USBDeviceFact) -> Finding {
@@ -50,16 +51,16 @@ struct DriverCheck: Check {
         if let other = interface?.driver {
             return Finding(
                 "driver-other", camera.title,
-                meaning: "Another driver has it: \(other)"
-                    + (other == "usbfs" ? ", so a program uses it directly, or a virtual machine has it." : "."),
+                meaning: "Another driver uses it: \(other)"
+                    + (other == "usbfs" ? "; a program or a virtual machine uses the camera directly." : "."),
                 remedy: "echo \(name) | sudo tee /sys/bus/usb/drivers/\(other)/unbind && echo \(name) | sudo tee "
                     + "/sys/bus/usb/drivers/uvcvideo/bind")
         }
         return Finding(
-            "driver-unbound", camera.title, meaning: "The driver is loaded and has not taken this camera.",
+            "driver-unbound", camera.title, meaning: "The driver is loaded, but does not use this camera.",
             remedy: "echo \(name) | sudo tee /sys/bus/usb/drivers/uvcvideo/bind",
             advice:
-                "'sudo dmesg | grep -i uvc' tells why it didn't; mostly the camera answers wrong, and unplugging helps."
+                "'sudo dmesg | grep -i uvc' shows the cause. Often the camera answers wrongly, and unplugging it helps."
         )
     }
 }

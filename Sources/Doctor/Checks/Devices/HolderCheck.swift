@@ -1,12 +1,12 @@
 import JSON
 import LinuxIO
 
-/// Whether a program beside the bus has a camera.
+/// Whether a program outside the bus uses a camera.
 struct HolderCheck: Check {
     let id = "foreign-holder"
 
     func examine(_ facts: Facts) -> Outcome {
-        guard !facts.nodes.isEmpty else { return .skipped("there is no node") }
+        guard !facts.nodes.isEmpty else { return .skipped("there is no device node") }
         var findings: [Finding] = []
         var isComplete = true
         for node in facts.nodes {
@@ -18,10 +18,10 @@ struct HolderCheck: Check {
         if !isComplete {
             notes.append(
                 facts.user.uid == 0
-                    ? "Some processes can't be looked into, even by root here."
-                    : "Other users' programs can't be seen: 'sudo camerabus doctor' sees them.")
+                    ? "Some processes are not visible here, not even to root."
+                    : "Other users' programs are not visible. Use 'sudo camerabus doctor'.")
         }
-        return .of(findings, healthy: isComplete ? "none" : "none that you may see", notes: notes)
+        return .of(findings, healthy: isComplete ? "none" : "none that is visible to you", notes: notes)
     }
 
     private func finding(_ node: NodeFact, _ holder: DeviceHolder, _ facts: Facts) -> Finding {
@@ -29,8 +29,8 @@ struct HolderCheck: Check {
         return Finding(
             "camera-held", node.path,
             meaning:
-                "\(holder.name.isEmpty ? "A process" : holder.name) (pid \(holder.pid), uid \(holder.uid)) has \(node.path) open; "
-                + "while it streams, nobody else can.",
+                "\(holder.name.isEmpty ? "A process" : holder.name) (pid \(holder.pid), uid \(holder.uid)) has \(node.path) open. "
+                + "While it streams, no other program can.",
             remedy: remedy, advice: advice)
     }
 
@@ -40,12 +40,12 @@ struct HolderCheck: Check {
         case "pipewire", "wireplumber":
             (
                 "systemctl --user stop wireplumber pipewire",
-                "It holds a camera for as long as one of its own clients streams, which may be a browser: closing that is enough."
+                "It keeps a camera while one of its clients streams, for example a browser. Closing that client is enough."
             )
         case "motion", "mediamtx", "go2rtc", "ustreamer", "mjpg_streamer", "camera-streamer":
             (
                 "sudo systemctl stop \(holder.name.replacing("_", with: "-"))",
-                "If it is no service: 'kill \(holder.pid)'."
+                "If it is not a service: 'kill \(holder.pid)'."
             )
         case let name where browsers.contains(where: { name.hasPrefix($0) }):
             ("kill \(holder.pid)", "Closing the page that shows the camera is enough.")

@@ -1,4 +1,4 @@
-/// Whether who opens the devices may open a node, and what is to be done where not.
+/// Whether the user that opens the devices may open a node, and how to allow it.
 struct NodeAccess {
     /// What the ids of findings begin with: `node`.
     let prefix: String
@@ -21,11 +21,11 @@ struct NodeAccess {
         Finding(
             "\(prefix)-missing", node.path,
             meaning:
-                "The kernel has this node, and /dev has no file for it: in a container it has to be passed through.",
+                "The kernel has this node, but /dev has no file for it. In a container, pass the device through.",
             remedy: facts.udev.isRunning
                 ? "sudo udevadm trigger --subsystem-match=\(subsystem)"
                 : "docker run --device \(node.path.shellWord) …",
-            advice: "In a container: the option is that of whatever starts it.")
+            advice: "The option depends on the container program.")
     }
 
     private func shut(_ node: NodeFact, _ file: NodeFile, _ opener: Opener, _ facts: Facts) -> Finding {
@@ -34,7 +34,7 @@ struct NodeAccess {
         guard file.isForItsGroup else {
             return Finding(
                 "\(prefix)-without-group", node.path,
-                meaning: "\(state): only root may open it. A rule of udev should give it to the group \(group).",
+                meaning: "\(state). Only root may open it. A udev rule should give it to the group \(group).",
                 remedy: facts.udev.isRunning
                     ? installingRule
                     : "sudo chgrp \(group) \(node.path.shellWord) && sudo chmod 0660 \(node.path.shellWord)")
@@ -42,14 +42,15 @@ struct NodeAccess {
         if opener.isUser, let name = facts.user.name, facts.groups[owner]?.members.contains(name) == true {
             return Finding(
                 "\(prefix)-not-permitted", node.path,
-                meaning: "\(state); you have been made a member of \(owner), and this login began before that.",
+                meaning: "\(state). You were added to the group \(owner) after this login began.",
                 remedy: "newgrp \(owner)", advice: "Or log out and in again.")
         }
         return Finding(
             "\(prefix)-not-permitted", node.path,
-            meaning: "\(state), which \(opener.name) \(opener.isUser ? "are" : "is") not in.",
+            meaning:
+                "\(state), and \(opener.name) \(opener.isUser ? "are" : "is") not in this group.",
             remedy: "sudo usermod -aG \(owner) \(opener.account)",
             advice: opener.isUser
-                ? "Then log in again." : "Then start the bus again: 'sudo systemctl restart camerabusd'.")
+                ? "Then log in again." : "Then restart the bus: 'sudo systemctl restart camerabusd'.")
     }
 }

@@ -1,4 +1,4 @@
-/// Whether saving power costs a camera its life.
+/// Whether power saving disables a camera.
 struct USBPowerCheck: Check {
     let id = "usb-power"
 
@@ -8,15 +8,15 @@ struct USBPowerCheck: Check {
         let failed = cameras.filter { $0.powerStatus == "error" }.map { camera in
             Finding(
                 "usb-power-error", camera.title,
-                meaning: "It was put to sleep to save power, and did not wake up.",
+                meaning: "It was suspended to save power, and did not wake up.",
                 remedy: "echo on | sudo tee /sys/bus/usb/devices/\(camera.port)/power/control",
                 advice:
-                    "Unplug it and plug it in again first. A rule of udev makes it last: ATTR{idVendor}==\"\(camera.vendor)\", "
+                    "Unplug it and plug it in again first. A udev rule makes this permanent: ATTR{idVendor}==\"\(camera.vendor)\", "
                     + "ATTR{idProduct}==\"\(camera.product)\", TEST==\"power/control\", ATTR{power/control}=\"on\".")
         }
         let sleepy = cameras.filter(\.isAutosuspended)
         let notes = sleepy.map { camera in
-            "\(camera.title) sleeps while it is not used. If it drops out, or its first pictures are dark: "
+            "\(camera.title) is suspended while it is not used. If it disconnects, or its first pictures are dark: "
                 + "echo on | sudo tee /sys/bus/usb/devices/\(camera.port)/power/control"
         }
         return .of(failed, healthy: sleepy.isEmpty ? "cameras stay awake" : "cameras sleep while unused", notes: notes)

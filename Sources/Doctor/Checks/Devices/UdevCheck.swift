@@ -1,4 +1,4 @@
-/// Whether somebody gives new nodes to the group video, and names them.
+/// Whether udev gives new nodes to the group video, and names them.
 struct UdevCheck: Check {
     let id = "udev"
 
@@ -12,11 +12,11 @@ struct UdevCheck: Check {
         let owned = facts.nodes.compactMap(\.file).filter { !$0.isForItsGroup }
         guard facts.udev.isRunning else {
             guard !facts.nodes.isEmpty || !facts.usbCameras.isEmpty else { return .skipped("no camera needs it") }
-            guard !facts.udev.isContainer else { return .skipped("this is a container; udev runs outside of it") }
+            guard !facts.udev.isContainer else { return .skipped("this is a container; udev runs on the host") }
             return .faulty([
                 Finding(
                     "udev-not-running",
-                    meaning: "udev does not run: cameras that are plugged in get no driver and no group by themselves.",
+                    meaning: "udev does not run. Cameras that are plugged in get no driver and no group.",
                     remedy: facts.service.hasSystemd
                         ? "sudo systemctl start systemd-udevd"
                         : "sudo /lib/systemd/systemd-udevd --daemon && sudo udevadm trigger",
@@ -29,8 +29,8 @@ struct UdevCheck: Check {
             Finding(
                 "udev-rule-missing",
                 meaning:
-                    "The rule that gives cameras to the group video is not installed, and nodes belong to root alone.",
-                remedy: Self.installingRule, advice: "'make install' of the project installs it too.")
+                    "The udev rule for the group video is not installed, and the nodes belong only to root.",
+                remedy: Self.installingRule, advice: "'make install' of this project installs the rule too.")
         ])
     }
 }

@@ -9,8 +9,8 @@ struct VirtualDriverCheck: Check {
             let nodes = facts.nodes.filter { $0.driver == driver }.map(\.path)
             let made = nodes.isEmpty ? "" : " (\(nodes.joined(separator: ", ")))"
             return driver == "v4l2loopback"
-                ? "v4l2loopback\(made) shows what another program writes, and nothing while none does; it keeps no priorities, so that a lock "
-                    + "does not reach it."
+                ? "v4l2loopback\(made) shows the frames of another program, and nothing without one. It has no priorities, so a lock "
+                    + "has no effect on it."
                 : "\(driver)\(made) makes test pictures."
         }
         return .healthy(drivers.joined(separator: ", "), notes: notes)

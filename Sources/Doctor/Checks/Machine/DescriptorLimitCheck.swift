@@ -15,14 +15,14 @@ struct DescriptorLimitCheck: Check {
                 "descriptor-limit-low",
                 meaning:
                     "\(facts.limits.areOfBus ? "The bus" : "A bus started here") may have \(limit) descriptors open; "
-                    + "with fewer than \(Self.needed) it turns clients away early.",
+                    + "with fewer than \(Self.needed) it refuses clients early.",
                 remedy: isService
                     ? "sudo mkdir -p \(Self.dropIns) && printf '[Service]\\nLimitNOFILE=65536\\n' | sudo tee "
                         + "\(Self.dropIns)/limits.conf && sudo systemctl daemon-reload && sudo systemctl restart camerabusd"
                     : "sudo prlimit --pid $$ --nofile=65536",
                 advice: isService
                     ? nil
-                    : "That is for this shell; for good: '* hard nofile 65536' in /etc/security/limits.conf, and log in again."
+                    : "This is only for this shell. To make it permanent, write '* hard nofile 65536' into /etc/security/limits.conf and log in again."
             )
         ])
     }

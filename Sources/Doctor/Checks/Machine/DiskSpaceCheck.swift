@@ -1,4 +1,4 @@
-/// Whether the bus can write what must outlive it.
+/// Whether the bus can store its state.
 struct DiskSpaceCheck: Check {
     let id = "disk-space"
 
@@ -6,7 +6,7 @@ struct DiskSpaceCheck: Check {
     private static let neededFiles: UInt64 = 256
 
     func examine(_ facts: Facts) -> Outcome {
-        guard !facts.space.isEmpty else { return .skipped("no directory of a bus is there") }
+        guard !facts.space.isEmpty else { return .skipped("there is no directory of a bus") }
         let findings = facts.space.flatMap { space -> [Finding] in
             let files = space.freeFiles ?? .max
             guard space.free < Self.needed || files < Self.neededFiles else { return [] }
@@ -14,13 +14,14 @@ struct DiskSpaceCheck: Check {
             return [
                 Finding(
                     "disk-full", space.path,
-                    meaning: "\(what) left where \(space.path) is: locks that can't be written down are refused.",
+                    meaning:
+                        "\(what) left on the file system of \(space.path). The bus refuses locks that it can't store.",
                     remedy: space.free < Self.needed
                         ? "df -h \(space.path.shellWord)" : "df -i \(space.path.shellWord)",
-                    advice: "Remove what is not needed there; a tmpfs grows by 'sudo mount -o remount,size=…'.")
+                    advice: "Remove files that are not needed. Enlarge a tmpfs with 'sudo mount -o remount,size=…'.")
             ]
         }
         let least = facts.space.map(\.free).min() ?? 0
-        return .of(findings, healthy: "\(least >> 20) MiB at least")
+        return .of(findings, healthy: "at least \(least >> 20) MiB free")
     }
 }

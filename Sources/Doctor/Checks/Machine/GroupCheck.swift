@@ -1,4 +1,4 @@
-/// Whether the groups that open doors are there, and whether this login is in them.
+/// Whether the needed groups exist, and whether this login is in them.
 struct GroupCheck: Check {
     let id = "groups"
 
@@ -15,7 +15,7 @@ struct GroupCheck: Check {
             facts.groups[name].map { facts.user.groups.contains($0.gid) } ?? false
         }
         if facts.user.uid == 0 { return .healthy("you are root") }
-        return .healthy(names.isEmpty ? "none is needed" : "you are in \(names.joined(separator: " and "))")
+        return .healthy(names.isEmpty ? "no group is needed" : "you are in \(names.joined(separator: " and "))")
     }
 
     private func relevant(_ facts: Facts) -> [String] {
@@ -28,9 +28,9 @@ struct GroupCheck: Check {
                 Finding(
                     "group-missing", "camerabus",
                     meaning:
-                        "The system service's group does not exist, so that nobody but root and the service can connect to it.",
+                        "The group of the system service does not exist. Only root and the service can connect to it.",
                     remedy: facts.service.hasSystemd ? "sudo systemd-sysusers" : "sudo groupadd --system camerabus",
-                    advice: "Then start the service again.")
+                    advice: "Then restart the service.")
             ]
         }
         let user = facts.user
@@ -52,8 +52,8 @@ struct GroupCheck: Check {
         return [
             Finding(
                 "group-not-active", name,
-                meaning: "You have been made a member of \(name), and this login began before that.",
-                remedy: "newgrp \(name)", advice: "Or log out and in again, which counts for all programs.")
+                meaning: "You were added to the group \(name) after this login began.",
+                remedy: "newgrp \(name)", advice: "Or log out and in again, for all programs.")
         ]
     }
 }

@@ -15,7 +15,7 @@ struct MemoryCheck: Check {
                 Finding(
                     "memory-low", meaning: "The machine has \(available >> 20) MiB of memory left.",
                     remedy: "ps -eo rss,pid,comm --sort=-rss | head",
-                    advice: "Use smaller formats or fewer cameras, or end what needs most."))
+                    advice: "Use smaller formats or fewer cameras, or end the program that uses most memory."))
         }
         if let limit = limits.memoryLimit, limit < Self.needed {
             let group = limits.memoryLimitGroup ?? "/"
@@ -33,6 +33,6 @@ struct MemoryCheck: Check {
                     remedy: "ulimit -v unlimited",
                     advice: "If that is refused: the hard limit is in /etc/security/limits.conf ('as')."))
         }
-        return .of(findings, healthy: limits.memoryAvailable.map { "\($0 >> 20) MiB are free" } ?? "no limit is known")
+        return .of(findings, healthy: limits.memoryAvailable.map { "\($0 >> 20) MiB are free" } ?? "no limit found")
     }
 }

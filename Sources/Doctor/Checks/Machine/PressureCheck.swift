@@ -1,6 +1,6 @@
 import JSON
 
-/// Whether the machine can bear what is asked of it, and how the bus would learn that it can't.
+/// Whether the machine is under pressure, and how the bus would notice it.
 struct PressureCheck: Check {
     let id = "system-pressure"
 
@@ -8,7 +8,7 @@ struct PressureCheck: Check {
 
     func examine(_ facts: Facts) -> Outcome {
         let notes = notes(facts)
-        guard facts.bus.isAnswering else { return .healthy("no bus watches it", notes: notes) }
+        guard facts.bus.isAnswering else { return .healthy("no bus is running to watch it", notes: notes) }
         guard let state = facts.bus.pressure, let level = state["level"]?.string else {
             return .healthy("the bus does not watch it", notes: notes)
         }
@@ -19,9 +19,9 @@ struct PressureCheck: Check {
                 Finding(
                     "pressure-\(level)", factors.joined(separator: " "),
                     meaning: level == "shutdown"
-                        ? "The machine is under so much pressure that the bus has stopped its cameras."
-                        : "The machine is under pressure: frames may be lost"
-                            + (level == "critical" ? ", and cameras are stopped when there is more." : "."),
+                        ? "The machine is under extreme pressure, and the bus has stopped its cameras."
+                        : "The machine is under pressure. Frames may be lost"
+                            + (level == "critical" ? ", and more pressure stops cameras." : "."),
                     remedy: Self.remedy(factors),
                     advice:
                         "Smaller formats, lower rates and fewer renditions help; 'camerabus top' shows what each costs."
@@ -45,17 +45,17 @@ struct PressureCheck: Check {
         }
         if !untold.isEmpty {
             notes.append(
-                "The kernel does not tell when \(Self.list(untold.map(\.1))) are short (/proc/pressure): it needs CONFIG_PSI, and psi=1 "
-                    + "where that is off by default.")
+                "The kernel does not report when \(Self.list(untold.map(\.1))) are short (/proc/pressure). It needs CONFIG_PSI, and psi=1 "
+                    + "if that is off by default.")
         }
         let late = Self.names.filter { name, _ in sources[name] == "reading" }
         if !late.isEmpty {
             notes.append(
-                "The bus may have no trigger for \(Self.list(late.map(\.1))), and only looks every ten seconds while a camera streams: as "
+                "The bus may set no trigger for \(Self.list(late.map(\.1))), and checks only every ten seconds while a camera streams. As "
                     + "root, or from Linux 6.4 on, it may.")
         }
         if sources["systemTemperature"] == "none" || (sources.isEmpty && known.zones == 0) {
-            notes.append("The machine tells no temperature with a limit (/sys/class/thermal).")
+            notes.append("The machine reports no temperature with a limit (/sys/class/thermal).")
         }
         return notes
     }
