@@ -1,5 +1,5 @@
-/// What a subscriber of frames missed, and which ones it can use: those of a format whose frames build on one another are good
-/// from a key frame on, until one is missing (`Protocol/spec/frames.md`).
+/// The frames that a subscriber missed, and those that it can use. Frames that depend on each other are usable from a key
+/// frame on, until one is missing (`Protocol/spec/frames.md`).
 public struct FrameContinuity: Hashable, Sendable {
     private var stream: String?
     private var sequence: UInt64 = 0
@@ -13,8 +13,8 @@ public struct FrameContinuity: Hashable, Sendable {
     /// Takes the next frame that came.
     ///
     /// - Parameter isKeyframe: as in its header; nil: each stands for itself.
-    /// - Returns: the frames of its topic that were missed or left out since the one that was used before; nil: it is to be left
-    ///   out itself. Those before the first of a stream can't be known.
+    /// - Returns: the frames of its topic that were missed or left out since the one that was used before; nil: it is
+    ///   to be left out itself. Those before the first of a stream can't be known.
     public mutating func receive(stream: String, sequence: UInt64, isKeyframe: Bool?) -> UInt64? {
         let isNew = stream != self.stream || sequence <= self.sequence
         let missed = isNew ? 0 : sequence - self.sequence - 1

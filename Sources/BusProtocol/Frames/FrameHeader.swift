@@ -70,7 +70,8 @@ public struct FrameHeader: Hashable, Sendable {
     public var dropped: UInt64
     /// For formats with frames that build on others; nil: each stands for itself.
     public var keyframe: Bool?
-    /// How many times the middle of the device's picture is enlarged here, where the bus zooms; 1: it is the device's whole picture.
+    /// How many times the middle of the device's picture is enlarged here, where the bus zooms; 1: it is the device's
+    /// whole picture.
     public var zoom = 1.0
     /// What is known of the exposure, uninterpreted; nil: nothing.
     public var exposure: JSONValue?
@@ -106,8 +107,8 @@ public struct FrameHeader: Hashable, Sendable {
 extension FrameHeader {
     /// Reads a header; unknown members are ignored.
     ///
-    /// - Throws: what the publisher sent in place of pixels, if the header holds `error`; `versionUnsupported` for a header of another
-    ///   version; `internalError` for one that lacks a member.
+    /// - Throws: what the publisher sent in place of pixels, if the header holds `error`; `versionUnsupported` for a
+    ///   header of another version; `internalError` for one that lacks a member.
     public init(_ json: JSONValue) throws(BusError) {
         guard json["v"]?.integer == Int64(Self.version) else {
             throw BusError(
@@ -149,8 +150,8 @@ extension FrameHeader {
         }
     }
 
-    /// False if a plane reaches beyond a payload of that many bytes (in shared memory: those of ``buffer``): then the message is
-    /// not to be used.
+    /// False if a plane reaches beyond a payload of that many bytes (in shared memory: those of ``buffer``): then the
+    /// message is not to be used.
     public func planesFit(in payloadBytes: Int) -> Bool {
         planes.allSatisfy { plane in
             let (end, overflow) = plane.offset.addingReportingOverflow(plane.bytes)

@@ -1,7 +1,7 @@
 /// Finds single members in the bytes of a frame's header without reading all of it.
 ///
-/// As names of members only: within a text a quotation mark has a backslash in front of it, so that what is looked for can
-/// stand there only as a member.
+/// As names of members only: within a text a quotation mark has a backslash in front of it, so that what is looked for
+/// can stand there only as a member.
 public enum FrameHeaderScan {
     private static let monotonicMember: StaticString = "\"monotonic\":"
     private static let sequenceMember: StaticString = "\"sequence\":"

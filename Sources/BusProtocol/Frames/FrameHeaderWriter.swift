@@ -113,7 +113,8 @@ public struct FrameHeaderWriter: Sendable {
     ///   - realtime: CLOCK_REALTIME, nanoseconds.
     ///   - dropped: frames that this rendition left out so far.
     ///   - keyframe: where frames build on one another: whether this one builds on none before it.
-    ///   - zoom: how many times the middle of the device's picture is enlarged, in thousandths; told where it is more than 1000.
+    ///   - zoom: how many times the middle of the device's picture is enlarged, in thousandths; told where it is more
+    ///     than 1000.
     ///   - payloadBytes: bytes of the payload; told in the header for a compressed picture, and for one in a ring.
     ///   - place: where it lies, for a picture in a ring.
     public mutating func write(
@@ -156,7 +157,9 @@ public struct FrameHeaderWriter: Sendable {
         writer.raw("}")
     }
 
-    /// The header written last. Holding on to it makes the next ``write(sequence:captureSequence:generation:monotonic:realtime:dropped:keyframe:zoom:payloadBytes:place:)`` copy.
+    /// The header written last. Holding on to it makes the next
+    /// ``write(sequence:captureSequence:generation:monotonic:realtime:dropped:keyframe:zoom:payloadBytes:place:)``
+    /// copy.
     public var bytes: [UInt8] { writer.bytes }
 
     /// Lends the header written last.

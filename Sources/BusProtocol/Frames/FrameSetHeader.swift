@@ -1,7 +1,7 @@
 public import JSON
 
-/// What stands before the pictures of a rig's matched set: the second frame of a message on `set/<name>/<rendition>/`, as a
-/// client reads it.
+/// What stands before the pictures of a rig's matched set: the second frame of a message on `set/<name>/<rendition>/`,
+/// as a client reads it.
 public struct FrameSetHeader: Hashable, Sendable {
     /// One device's part in a set.
     public struct Part: Hashable, Sendable {
@@ -45,8 +45,8 @@ public struct FrameSetHeader: Hashable, Sendable {
 extension FrameSetHeader {
     /// Reads a header; unknown members are ignored.
     ///
-    /// - Throws: what the publisher sent in place of a set, if the header holds `error`; `versionUnsupported` for a header of
-    ///   another version; `internalError` for one that lacks a member.
+    /// - Throws: what the publisher sent in place of a set, if the header holds `error`; `versionUnsupported` for a
+    ///   header of another version; `internalError` for one that lacks a member.
     public init(_ json: JSONValue) throws(BusError) {
         guard json["v"]?.integer == Int64(FrameHeader.version) else {
             throw BusError(

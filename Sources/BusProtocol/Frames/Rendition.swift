@@ -23,7 +23,8 @@ public struct Rendition: Hashable, Sendable {
         didSet { if quality == Self.defaultQuality { quality = nil } }
     }
 
-    /// Degrees clockwise by which the picture is turned: 0, 90, 180 or 270. Width and height are those of the turned picture.
+    /// Degrees clockwise by which the picture is turned: 0, 90, 180 or 270. Width and height are those of the turned
+    /// picture.
     public var videoRotationAngle = 0
     /// Left and right are exchanged, after the picture is turned.
     public var isVideoMirrored = false

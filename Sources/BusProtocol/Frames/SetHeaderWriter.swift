@@ -1,6 +1,7 @@
 import JSON
 
-/// Writes the headers of a rig's matched sets into memory that it keeps: what frames say of themselves goes in as it came.
+/// Writes the headers of a rig's matched sets into memory that it keeps: what frames say of themselves goes in as it
+/// came.
 public struct SetHeaderWriter: Sendable {
     /// What only the matching knows of a frame.
     public struct Place: Hashable, Sendable {

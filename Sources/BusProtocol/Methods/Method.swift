@@ -14,9 +14,11 @@ public struct Method: Hashable, Sendable {
     public var needs: Needs
     /// The feature of `bus.hello` that stands for it; nil: every bus has it.
     public var feature: Feature?
-    /// The reasons that are its own. `invalidParams`, `unauthorized`, `limitExceeded`, `internalError` and `shuttingDown` can come from all.
+    /// The reasons that are its own. `invalidParams`, `unauthorized`, `limitExceeded`, `internalError` and
+    /// `shuttingDown` can come from all.
     public var errors: [BusError.Reason]
-    /// It changes nothing, and answers at once what is so. Nothing of its answers is kept: asked again under the same key, it is carried out anew.
+    /// It changes nothing, and answers at once what is so. Nothing of its answers is kept: asked again under the same
+    /// key, it is carried out anew.
     public var isRepeatable: Bool
     /// The protocol version that brought it.
     public var since = 1
@@ -72,7 +74,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case names
     /// `fault.inject`, `fault.script` and what belongs to it.
     case faults
-    /// Controls of the capture model (`focusMode`, `videoZoomFactor`, …), `supports`, and the methods that work with them.
+    /// Controls of the capture model (`focusMode`, `videoZoomFactor`, …), `supports`, and the methods that work with
+    /// them.
     case cameraControls
     /// `session.create` and what belongs to it.
     case sessions

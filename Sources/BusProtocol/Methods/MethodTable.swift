@@ -1,6 +1,7 @@
 public import JSON
 
-/// Every method that this bus knows. Published by `bus.methods`; requests are checked against it before anything looks at them.
+/// Every method that this bus knows. Published by `bus.methods`; requests are checked against it before anything looks
+/// at them.
 public enum MethodTable {
     /// In the order in which the specification has them.
     public static let all: [Method] =
@@ -26,10 +27,10 @@ extension MethodTable {
     private static let bus = [
         Method(
             "bus.hello",
-            "Says who the client is, and answers what bus this is, what it can do and where its sockets are.",
+            "Introduces the client, and returns the bus's version, features and sockets.",
             params: .object([
                 .required(
-                    "client", .string(minLength: 1, maxLength: 128).described("The program's name, for people to read.")
+                    "client", .string(minLength: 1, maxLength: 128).described("The program's name, for people.")
                 ),
                 .optional("version", .integer(min: 1).described("The protocol version that the client needs.")),
             ]),
@@ -61,18 +62,19 @@ extension MethodTable {
                     .required("limits", .map(of: .integer(min: 0))),
                 ], additional: true),
             needs: .nothing, errors: [.versionUnsupported]),
-        Method("bus.ping", "Answers at once.", needs: .nothing),
+        Method("bus.ping", "Returns at once.", needs: .nothing),
         Method(
-            "bus.cancel", "Gives up a request of the same user that still waits; it ends with cancelled.",
+            "bus.cancel", "Cancels a waiting request of the same user; it ends with cancelled.",
             params: .object([.required("key", .string(minLength: 1, maxLength: BusLimits.maxKeyCharacters))]),
             result: .object(
                 [.required("cancelled", .boolean.described("False: no such request is waiting."))], additional: true),
             needs: .nothing, feature: .keys),
         Method("bus.shutdown", "Ends the bus and its workers.", admin: true),
         Method(
-            "bus.snapshot", "Answers all state at one moment.",
+            "bus.snapshot", "Returns all state at one moment.",
             params: .object([
-                .optional("prefix", .string(maxLength: BusLimits.maxTopicBytes).described("Only topics that begin so."))
+                .optional(
+                    "prefix", .string(maxLength: BusLimits.maxTopicBytes).described("Only topics with this prefix."))
             ]),
             result: .object(
                 [
@@ -80,11 +82,11 @@ extension MethodTable {
                     .required("state", .map(of: .any).described("Values by topic.")),
                 ], additional: true), needs: .nothing, isRepeatable: true),
         Method(
-            "bus.methods", "Answers the methods with their JSON Schemas.",
+            "bus.methods", "Returns the methods with their JSON Schemas.",
             result: .object([.required("methods", .array(of: .object([], additional: true)))], additional: true),
             needs: .nothing, isRepeatable: true),
         Method(
-            "bus.metrics", "Answers counters and histograms.",
+            "bus.metrics", "Returns counters and histograms.",
             result: .object(
                 [
                     .required("counters", .map(of: .number())),
@@ -105,25 +107,25 @@ extension MethodTable {
     private static let machines = [
         Method(
             "bus.leave",
-            "Ends what the caller has, as the end of its process would: sessions, movies, photos and waits, and locks without a lease.",
+            "Ends everything of the caller, as the end of its process would: sessions, movies, photos, waiting requests, and locks without a lease.",
             needs: .nothing, feature: .remote),
         Method(
-            "bus.clock", "Answers what time the bus's machine has, and how far that may be from the truth.",
+            "bus.clock", "Returns the time of the bus's machine, and its largest error.",
             result: .object(
                 [
                     .required("monotonic", .reference("Nanoseconds")),
                     .required("realtime", .integer().described("Nanoseconds since 1970.")),
-                    .required("synchronized", .boolean.described("Somebody keeps the clock: NTP, PTP.")),
+                    .required("synchronized", .boolean.described("The clock is synchronized by NTP or PTP.")),
                     .required(
                         "error",
                         Schema.integer(min: 0).orNull.described(
-                            "The most that realtime is wrong by, nanoseconds; null: nobody knows.")),
+                            "The largest error of realtime, nanoseconds; null: unknown.")),
                 ], additional: true), needs: .nothing, feature: .remote, isRepeatable: true),
     ]
 
     private static let devices = [
         Method(
-            "device.list", "Answers the devices, in the order in which they are offered.",
+            "device.list", "Returns the devices, in the order in which they are offered.",
             params: .object([
                 .optional("media", .choice(["video", "audio"])),
                 .optional(
@@ -138,11 +140,11 @@ extension MethodTable {
                         "default", Schema.string().orNull.described("The id of the first that is connected.")),
                 ], additional: true), needs: .nothing, isRepeatable: true),
         Method(
-            "device.get", "Answers one device.", params: .object([.required("device", .reference("DeviceID"))]),
+            "device.get", "Returns one device.", params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.required("device", .reference("Device"))], additional: true), needs: .nothing,
             errors: [.deviceNotFound], isRepeatable: true),
         Method(
-            "device.rename", "Gives a device another id, or takes it away, and keeps that.",
+            "device.rename", "Gives a device another id, or removes it, permanently.",
             params: .object([
                 .required("device", .reference("DeviceID")),
                 .required(
@@ -156,7 +158,7 @@ extension MethodTable {
                 [.required("device", .reference("Device")), .optional("kept", .reference("Kept"))], additional: true),
             feature: .names, errors: [.deviceNotFound, .deviceBusy, .lockRequired, .lockLost]),
         Method(
-            "device.formats", "Answers a device's format table.",
+            "device.formats", "Returns a device's format table.",
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object(
                 [
@@ -168,7 +170,7 @@ extension MethodTable {
             needs: .nothing, errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed],
             isRepeatable: true),
         Method(
-            "device.controls", "Answers a device's controls with ranges and values.",
+            "device.controls", "Returns a device's controls with ranges and values.",
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object(
                 [
@@ -180,7 +182,7 @@ extension MethodTable {
             needs: .nothing,
             errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed], isRepeatable: true),
         Method(
-            "device.who", "Answers who uses a device: clients of the bus, and programs beside it.",
+            "device.who", "Returns the users of a device: clients of the bus, and programs outside it.",
             params: .object([.required("device", .reference("DeviceID"))]), result: .reference("Usage"),
             needs: .nothing,
             feature: .who, errors: [.deviceNotFound], isRepeatable: true),
@@ -188,18 +190,19 @@ extension MethodTable {
 
     private static let locks = [
         Method(
-            "device.lock", "Locks devices for configuration, all or none of them.",
+            "device.lock", "Locks devices for configuration: all or none.",
             params: .object([
                 .required("devices", .reference("Devices")),
                 .optional(
                     "wait",
-                    Schema.reference("Milliseconds").described("How long to queue at most; 0, the default: not at all.")
+                    Schema.reference("Milliseconds").described(
+                        "The longest time in the queue; 0, the default: do not wait.")
                 ),
                 .optional(
                     "lease",
                     .number(min: 100, max: 86_400_000).described(
                         "Milliseconds after which the lock ends unless renewed; absent: it ends with the process.")),
-                .optional("note", .string(maxLength: 256).described("What for; all can read it.")),
+                .optional("note", .string(maxLength: 256).described("The purpose; everybody can read it.")),
             ]),
             result: .reference("LockResult"), feature: .locks,
             errors: [.deviceNotFound, .deviceBusy, .lockTimeout, .cancelled]),
@@ -208,7 +211,7 @@ extension MethodTable {
             result: .object([.optional("kept", .reference("Kept"))], additional: true), needs: .nothing,
             feature: .locks, errors: [.lockLost]),
         Method(
-            "device.renew", "Starts a lock's lease anew, and tells what the lock is.",
+            "device.renew", "Restarts a lock's lease, and returns the lock.",
             params: .object([.required("lock", .reference("LockToken"))]),
             result: .object(
                 [
@@ -218,23 +221,24 @@ extension MethodTable {
                 ], additional: true),
             feature: .locks, errors: [.lockLost]),
         Method(
-            "device.takeOver", "Takes devices from whoever has them locked.",
+            "device.takeOver", "Takes devices from the client that has locked them.",
             params: .object([
                 .required("devices", .reference("Devices")),
                 .optional(
                     "lease",
                     .number(min: 100, max: 86_400_000).described(
                         "Milliseconds after which the lock ends unless renewed; absent: it ends with the process.")),
-                .optional("note", .string(maxLength: 256).described("What for; all can read it.")),
+                .optional("note", .string(maxLength: 256).described("The purpose; everybody can read it.")),
             ]), result: .reference("LockResult"),
             admin: true,
             feature: .locks, errors: [.deviceNotFound]),
         Method(
-            "device.locks", "Answers the locks there are, and who waits for one.",
+            "device.locks", "Returns the current locks and the waiters.",
             result: .object(
                 [
-                    .required("locks", .array(of: .reference("Lock")).described("In the order they were given.")),
-                    .required("waiting", .array(of: .reference("LockWait")).described("The first to be served first.")),
+                    .required(
+                        "locks", .array(of: .reference("Lock")).described("In the order in which they were taken.")),
+                    .required("waiting", .array(of: .reference("LockWait")).described("In the order of the queue.")),
                 ], additional: true),
             needs: .nothing, feature: .locks, isRepeatable: true),
     ]
@@ -254,7 +258,7 @@ extension MethodTable {
 
     private static let configuration = [
         Method(
-            "device.configure", "Changes formats, frame rates and controls, on all devices named or on none.",
+            "device.configure", "Changes formats, frame rates and controls of all named devices, or of none.",
             params: .object([
                 .optional(
                     "lock",
@@ -263,11 +267,11 @@ extension MethodTable {
                 .optional(
                     "mode",
                     .choice(["exact", "nearest"]).described("exact, the default, refuses what can't be had just so.")),
-                .optional("dryRun", .boolean.described("Only says what would come of it.")),
+                .optional("dryRun", .boolean.described("Changes nothing; only returns the result.")),
             ]),
             result: .reference("ConfigureResult"), feature: .configure, errors: configureErrors),
         Method(
-            "device.set", "Changes controls of one device, under the lock given or one for just this call.",
+            "device.set", "Changes controls of one device, under the given lock or one for this call only.",
             params: .object([
                 .required("device", .reference("DeviceID")), .required("controls", .reference("ControlValues")),
                 .optional("lock", .reference("LockToken")),

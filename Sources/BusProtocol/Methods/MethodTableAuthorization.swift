@@ -11,8 +11,8 @@ extension MethodTable {
     /// `authorization.*`
     static let authorization = [
         Method(
-            "authorization.status", "Answers what the caller may do.",
-            params: .object([.optional("media", .reference("AuthorizationMedia").described("Only about this one."))]),
+            "authorization.status", "Returns the permissions of the caller.",
+            params: .object([.optional("media", .reference("AuthorizationMedia").described("Only this medium."))]),
             result: .object(
                 [
                     .required("uid", .reference("UID")),
@@ -29,20 +29,20 @@ extension MethodTable {
             params: .object([
                 .required("media", .reference("AuthorizationMedia")),
                 .required(
-                    "reason", .string(maxLength: 256).described("What for, in a sentence for the administrator.")),
+                    "reason", .string(maxLength: 256).described("The purpose, as one sentence for the administrator.")),
                 .optional(
                     "wait",
                     Schema.reference("Milliseconds").described(
-                        "How long to wait for the answer at most; 0, the default: not at all.")),
+                        "The longest time to wait for the answer; 0, the default: do not wait.")),
             ]),
             result: .object(
                 [
                     .required("media", .reference("AuthorizationMedia")),
                     .required(
-                        "status", .reference("Authorization").described("notDetermined: nobody has answered yet.")),
+                        "status", .reference("Authorization").described("notDetermined: there is no answer yet.")),
                 ], additional: true), needs: .nothing, feature: .permission, errors: [.cancelled]),
         Method(
-            "authorization.list", "Answers the requests that wait, and what is decided.",
+            "authorization.list", "Returns the open requests and the decisions.",
             result: .object(
                 [
                     .required(
@@ -50,15 +50,18 @@ extension MethodTable {
                     .required("decisions", .array(of: .reference("AuthorizationDecision")).described("By uid.")),
                 ], additional: true), admin: true, feature: .permission, isRepeatable: true),
         Method(
-            "authorization.grant", "Allows a user something.",
-            params: decision("once", "Only until the user has left the bus."), result: decided, admin: true,
+            "authorization.grant", "Allows media to a user.",
+            params: decision("once", "Only until the user's last process on the bus ends."), result: decided,
+            admin: true,
             feature: .permission),
         Method(
-            "authorization.deny", "Refuses a user something, or takes it back.",
-            params: decision("once", "Only until the user has left the bus; may ask again then."), result: decided,
+            "authorization.deny", "Refuses media to a user, or takes a permission back.",
+            params: decision(
+                "once", "Only until the user's last process on the bus ends; then the user may ask again."),
+            result: decided,
             admin: true, feature: .permission),
         Method(
-            "authorization.reset", "Forgets what was decided and asked about a user, who may ask again.",
+            "authorization.reset", "Deletes the decisions and requests of a user, who may ask again.",
             params: .object([
                 .required("uid", .reference("UID")),
                 .optional("media", Schema.reference("AuthorizationMediaList").described("Absent: all of them.")),

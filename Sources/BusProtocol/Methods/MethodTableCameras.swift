@@ -7,7 +7,7 @@ extension MethodTable {
     private static let device: [Schema.Property] = [
         .required("device", .reference("DeviceID")),
         .optional(
-            "lock", Schema.reference("LockToken").described("Covers the device; absent: one for just this call.")),
+            "lock", Schema.reference("LockToken").described("Covers the device; absent: a lock for this call only.")),
     ]
 
     /// What is done with a camera at once: focus and exposure at a point, and zoom ramps.
@@ -17,25 +17,25 @@ extension MethodTable {
             params: .object(device + [.required("point", .reference("Point"))]), result: .reference("ConfigureResult"),
             feature: .cameraControls, errors: errors),
         Method(
-            "device.expose", "Exposes for a point of the picture, and locks that exposure when it has settled.",
+            "device.expose", "Exposes for a point of the picture, and on request locks the exposure when it is stable.",
             params: .object(
                 device + [
                     .required("point", .reference("Point")),
-                    .optional("thenLock", .boolean.described("Lock it when it has settled; absent: don't.")),
+                    .optional("thenLock", .boolean.described("Lock it when it is stable; absent: false.")),
                 ]),
             result: .object(
                 [
                     .required(
                         "willLock",
-                        .boolean.described("It will be locked: that was asked for, and the camera can.")),
+                        .boolean.described("It will be locked: requested, and supported by the camera.")),
                     .required("applied", .map(of: .object([], additional: true))),
                     .optional("kept", .reference("Kept")),
                 ], additional: true
-            ).described("As device.configure answers, and willLock."),
+            ).described("The answer of device.configure, and willLock."),
             feature: .cameraControls, errors: errors),
         Method(
             "device.resetFocusAndExposure",
-            "Has focus and exposure be continuous and centred again, as far as the camera can.",
+            "Sets focus and exposure back to continuous and centred, as far as the camera supports it.",
             params: .object(device),
             result: .object(
                 [
@@ -43,15 +43,15 @@ extension MethodTable {
                     .required("applied", .map(of: .object([], additional: true))),
                     .optional("kept", .reference("Kept")),
                 ], additional: true
-            ).described("As device.configure answers, and reset."),
+            ).described("The answer of device.configure, and reset."),
             feature: .cameraControls, errors: errors),
         Method(
-            "device.zoomRamp", "Zooms smoothly to a factor; answers when it begins.",
+            "device.zoomRamp", "Zooms smoothly to a factor; returns when the zoom begins.",
             params: .object(
                 device + [
                     .optional("factor", .number().described("The videoZoomFactor to go to; this or value.")),
                     .optional("value", .number(min: 0, max: 1).described("The zoomValue to go to.")),
-                    .optional("rate", .number(min: 0.001, max: 1000).described("Doublings a second; absent: 1.")),
+                    .optional("rate", .number(min: 0.001, max: 1000).described("Doublings per second; absent: 1.")),
                 ]),
             result: .object(
                 [
@@ -62,7 +62,7 @@ extension MethodTable {
                 ], additional: true),
             feature: .cameraControls, errors: errors),
         Method(
-            "device.cancelZoomRamp", "Ends a zoom ramp where it is.", params: .object(device),
+            "device.cancelZoomRamp", "Stops a zoom ramp at its current factor.", params: .object(device),
             result: .object([.optional("kept", .reference("Kept"))], additional: true),
             feature: .cameraControls, errors: errors),
     ]

@@ -33,11 +33,11 @@ extension MethodTable {
 
     static let faults = [
         Method(
-            "fault.inject", "Makes a virtual device misbehave.",
+            "fault.inject", "Makes a virtual device fail.",
             params: .object([.required("device", .reference("DeviceID"))] + faultMembers),
             admin: true, feature: .faults, errors: [.deviceNotFound, .workerCrashed]),
         Method(
-            "fault.script", "Makes a virtual device misbehave at the times of a list, which begins now.",
+            "fault.script", "Makes a virtual device fail at the times of a script, which starts now.",
             params: .object([
                 .required("device", .reference("DeviceID")),
                 .required("steps", .array(of: .reference("FaultStep"), min: 1, max: 256)),
@@ -46,12 +46,12 @@ extension MethodTable {
             admin: true, feature: .faults, errors: [.deviceNotFound, .workerCrashed]),
         Method(
             "fault.list",
-            "Answers the script of faults that runs at a virtual device, or ran last, with what became of it.",
+            "Returns the current or last script of faults of a virtual device, with its results.",
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.required("script", Schema.reference("FaultScript").orNull)], additional: true),
             admin: true, feature: .faults, errors: [.deviceNotFound, .workerCrashed]),
         Method(
-            "fault.cancel", "Ends a script of faults: the steps that are not due yet will not come.",
+            "fault.cancel", "Ends a script of faults; steps that are not due yet are cancelled.",
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object(
                 [.required("cancelled", .boolean.described("False: no step was waiting."))], additional: true),

@@ -5,7 +5,7 @@ extension MethodTable {
 
     static let library = [
         Method(
-            "library.list", "Answers what was recorded, the newest first.",
+            "library.list", "Returns the entries of the capture library, newest first.",
             params: .object([
                 .optional("since", .integer(min: 0).described("Nanoseconds since 1970: what began then or later.")),
                 .optional("kind", .choice(["movie", "take", "photo"])),
@@ -36,11 +36,11 @@ extension MethodTable {
                         )),
                 ], additional: true), needs: .nothing, feature: .library, isRepeatable: true),
         Method(
-            "library.get", "Answers one entry of the capture library.", params: .object([id]),
+            "library.get", "Returns one entry of the capture library.", params: .object([id]),
             result: .object([.required("entry", .reference("LibraryEntry"))], additional: true), needs: .nothing,
             feature: .library, errors: [.entryNotFound], isRepeatable: true),
         Method(
-            "library.read", "Answers a part of a file of an entry, which the reply has with it.",
+            "library.read", "Returns a part of a file of an entry, as an attachment.",
             params: .object([
                 id, .optional("file", .choice(LibraryFileMember.all).described("Which of the entry's files; path.")),
                 .optional("offset", .integer(min: 0).described("Bytes in front of the part; 0.")),
@@ -73,11 +73,11 @@ extension MethodTable {
                 ], additional: true), needs: .nothing, feature: .libraryRead,
             errors: [.entryNotFound, .recordingInProgress, .pathNotAllowed], isRepeatable: true),
         Method(
-            "library.delete", "Removes the files of an entry, and then the entry.", params: .object([id]),
+            "library.delete", "Deletes an entry and its files.", params: .object([id]),
             result: .object(
                 [
                     .required("id", .string(minLength: 1)),
-                    .required("deleted", .array(of: .string()).described("The files that were there, absolute.")),
+                    .required("deleted", .array(of: .string()).described("The deleted files, absolute.")),
                 ], additional: true), needs: .nothing, feature: .library,
             errors: [.entryNotFound, .recordingInProgress]),
     ]

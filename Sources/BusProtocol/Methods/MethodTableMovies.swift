@@ -18,7 +18,7 @@ extension MethodTable {
     static let movies = [
         Method(
             "movie.start",
-            "Begins a movie of one camera, or one of each of a rig's, and answers when the first frame is in the file, or was sent.",
+            "Starts a movie of one camera, or of each camera of a rig; returns when the first frame is in the file or was sent.",
             params: .object([
                 .optional(
                     "session",
@@ -34,11 +34,11 @@ extension MethodTable {
                         "The file's name within the library. Absent, without path: a new one.")),
                 .optional(
                     "path",
-                    .string(minLength: 1, maxLength: 4096).described("The file, absolute, in the place of name.")),
+                    .string(minLength: 1, maxLength: 4096).described("The file, absolute; instead of name.")),
                 .optional(
                     "url",
                     .string(minLength: 1, maxLength: 1024).described(
-                        "A media server that gets the movie, in the place of a file: rtsp, rtsps, srt, rtmp or rtmps.")),
+                        "A media server that gets the movie, instead of a file: rtsp, rtsps, srt, rtmp or rtmps.")),
                 .optional(
                     "fileType",
                     Schema.reference("MovieFileType").described("Absent: as the file's name ends, else mp4.")),
@@ -55,21 +55,21 @@ extension MethodTable {
                         "How to encode; absent: as is recommended. null, also of one: the samples as they come.")),
                 .optional(
                     "fragmentInterval",
-                    .number(min: 100, max: 600_000).described("Milliseconds that a power cut may cost; 10000.")),
+                    .number(min: 100, max: 600_000).described("Milliseconds that a power cut may lose; 10000.")),
                 .optional(
                     "frameRate",
                     .number(min: 0.01, max: 1000).described(
-                        "Frames a second, equally far apart. Absent: each has its true time.")),
+                        "A constant number of frames per second. Absent: each frame has its true time.")),
                 .optional("maxDuration", .number(min: 1, max: 9_000_000_000).described("Milliseconds.")),
                 .optional("maxFileSize", .integer(min: 1).described("Bytes.")),
                 .optional(
                     "minFreeDiskSpace",
-                    .integer(min: 0).described("Bytes that stay free. Absent: as the configuration has it.")),
+                    .integer(min: 0).described("Bytes that must stay free. Absent: set by the configuration.")),
                 .optional(
                     "continueAfterCrash",
                     .boolean.described("A recorder that dies is followed by another, with the next part.")),
                 .optional(
-                    "detached", .boolean.described("True: it outlives the process that asks; else it ends with that.")),
+                    "detached", .boolean.described("True: it does not end with the calling process.")),
                 .optional(
                     "take",
                     .string(minLength: 1, maxLength: 64).described(
@@ -77,9 +77,9 @@ extension MethodTable {
                 .optional(
                     "orientation",
                     Schema.reference("VideoOrientation").described(
-                        "How the picture is to be shown. Absent: as the session's connection has it, else as it comes.")
+                        "The orientation of the picture. Absent: that of the session's connection, else unchanged.")
                 ),
-                .optional("mirrored", .boolean.described("It is to be shown mirrored.")),
+                .optional("mirrored", .boolean.described("The picture is shown mirrored.")),
                 .optional(
                     "smoothAutoFocus",
                     .boolean.described(
@@ -102,26 +102,27 @@ extension MethodTable {
             ] + silences),
         Method(
             "movie.stop",
-            "Ends a movie, and answers when its file is closed and on the disk; of one that has ended how it did.",
+            "Ends a movie; returns when its file is closed and on the disk. For an ended movie it returns how that ended.",
             params: .object([movie]), result: .reference("MovieEnd"), needs: .nothing, feature: .movies,
             errors: [.notRecording, .workerCrashed]),
         Method(
-            "movie.pause", "Leaves out of a movie what comes from now on; that it is paused already is no error.",
+            "movie.pause",
+            "Pauses a movie: leaves out the following frames. It is no error if the movie is already paused.",
             params: .object([movie]), result: one, needs: .nothing, feature: .movies,
             errors: [.notRecording, .workerCrashed]),
         Method(
-            "movie.resume", "Goes on with a movie in the same file.", params: .object([movie]), result: one,
+            "movie.resume", "Continues a movie in the same file.", params: .object([movie]), result: one,
             needs: .nothing, feature: .movies, errors: [.notRecording, .workerCrashed]),
         Method(
-            "movie.status", "Answers a movie, also one of the 64 that ended last.", params: .object([movie]),
+            "movie.status", "Returns a movie; also one of the last 64 that ended.", params: .object([movie]),
             result: one, needs: .nothing, feature: .movies, errors: [.notRecording], isRepeatable: true),
         Method(
-            "movie.list", "Answers the movies that are being made, in the order in which they were begun.",
+            "movie.list", "Returns the movies that are being recorded, in the order of their start.",
             result: .object([.required("movies", .array(of: .reference("Movie")))], additional: true),
             needs: .nothing, feature: .movies, isRepeatable: true),
         Method(
             "movie.recommendedSettings",
-            "Answers complete settings for a kind of file, of the size and the rate that the camera has now.",
+            "Returns complete settings for a type of file, with the current size and rate of the camera.",
             params: .object([
                 .optional("session", .reference("SessionID")), .optional("device", .reference("DeviceID")), microphone,
                 .required("fileType", .reference("MovieFileType")),

@@ -4,7 +4,7 @@ extension MethodTable {
     static let photos = [
         Method(
             "photo.capture",
-            "Takes photos of one or several cameras of one moment, and answers when all of them are finished.",
+            "Takes photos of one or more cameras at the same moment; returns when all are finished.",
             params: .object([
                 .optional(
                     "device", Schema.reference("DeviceID").described("A camera; with session, which of its cameras.")),

@@ -1,7 +1,7 @@
 extension MethodTable {
     static let profiles = [
         Method(
-            "profile.save", "Keeps how devices are set now, under a name, in the place of what had it.",
+            "profile.save", "Stores the current settings of devices under a name; replaces a profile of the same name.",
             params: .object([
                 .required("name", .reference("GroupName")),
                 .required("devices", .reference("Devices")),
@@ -11,36 +11,36 @@ extension MethodTable {
             feature: .profiles, errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
         Method(
             "profile.apply",
-            "Sets devices as a profile has it, all or none, under the lock given or one for just this call.",
+            "Applies a profile to devices, all or none, under the given lock or one for this call only.",
             params: .object([
                 .required("name", .reference("GroupName")),
                 .optional(
                     "devices",
-                    Schema.reference("Devices").described("Absent: those that it was saved of.")),
+                    Schema.reference("Devices").described("Absent: the devices that it was saved from.")),
                 .optional("lock", .reference("LockToken")),
                 .optional(
                     "mode",
                     .choice(["exact", "nearest"]).described(
                         "exact, the default, refuses what can't be had just so; nearest leaves out what a device doesn't have."
                     )),
-                .optional("dryRun", .boolean.described("Only says what would come of it.")),
+                .optional("dryRun", .boolean.described("Changes nothing; only returns the result.")),
             ]),
             result: .reference("ConfigureResult"), feature: .profiles,
             errors: [.profileNotFound, .deviceBusy, .formatUnsupported, .frameRateUnsupported]
                 + [.lockRequired, .lockLost, .deviceNotFound] + controlErrors),
         Method(
-            "profile.list", "Answers the profiles with their settings.",
+            "profile.list", "Returns the profiles with their settings.",
             result: .object([.required("profiles", .array(of: .reference("Profile")))], additional: true),
             needs: .nothing, feature: .profiles, isRepeatable: true),
         Method(
-            "profile.delete", "Forgets a profile.", params: .object([.required("name", .reference("GroupName"))]),
+            "profile.delete", "Deletes a profile.", params: .object([.required("name", .reference("GroupName"))]),
             result: .object([.optional("kept", .reference("Kept"))], additional: true), feature: .profiles,
             errors: [.profileNotFound]),
     ]
 
     static let rigs = [
         Method(
-            "rig.set", "Makes a rig, a named group of devices, or changes one; the first device leads.",
+            "rig.set", "Creates or changes a rig, a named group of devices; the first device leads.",
             params: .object([
                 .required("name", .reference("GroupName")),
                 .required("devices", .reference("Devices")),
@@ -54,11 +54,11 @@ extension MethodTable {
                 [.required("rig", .reference("Rig")), .optional("kept", .reference("Kept"))], additional: true),
             feature: .rigs, errors: [.deviceNotFound]),
         Method(
-            "rig.delete", "Forgets a rig.", params: .object([.required("name", .reference("GroupName"))]),
+            "rig.delete", "Deletes a rig.", params: .object([.required("name", .reference("GroupName"))]),
             result: .object([.optional("kept", .reference("Kept"))], additional: true), feature: .rigs,
             errors: [.rigNotFound]),
         Method(
-            "rig.list", "Answers the rigs with their devices.",
+            "rig.list", "Returns the rigs with their devices.",
             result: .object([.required("rigs", .array(of: .reference("Rig")))], additional: true), needs: .nothing,
             feature: .rigs, isRepeatable: true),
     ]

@@ -9,9 +9,10 @@ extension MethodTable {
 
     static let sessions = [
         Method(
-            "session.create", "Makes a session; it does not run before it is started.",
+            "session.create", "Creates a session; it does not run before it is started.",
             params: .object([
-                .optional("name", .string(minLength: 1, maxLength: 128).described("What it is for; all can read it.")),
+                .optional(
+                    "name", .string(minLength: 1, maxLength: 128).described("The purpose; everybody can read it.")),
                 .optional("preset", .reference("SessionPreset")), .optional("priority", .reference("SessionPriority")),
                 .optional(
                     "inputs",
@@ -22,12 +23,12 @@ extension MethodTable {
                     .array(of: .reference("SessionOutputWish"), max: 16).described(
                         "Absent: one of videoData; empty: none yet.")),
                 .optional(
-                    "detached", .boolean.described("True: it outlives the process that asks; else it ends with that.")),
+                    "detached", .boolean.described("True: it does not end with the calling process.")),
             ]),
             result: .reference("SessionResult"), needs: .nothing, feature: .sessions,
             errors: [.deviceNotFound, .cannotAddInput, .cannotAddOutput, .presetUnsupported] + wishes + [.cancelled]),
         Method(
-            "session.configure", "Changes a session, by all actions or by none.",
+            "session.configure", "Changes a session: all actions or none.",
             params: .object([
                 session, .required("actions", .array(of: .reference("SessionAction"), min: 1, max: 64)), lock,
             ]),
@@ -37,36 +38,38 @@ extension MethodTable {
                 .controlUnsupported,
             ] + wishes + settings + locks),
         Method(
-            "session.canAdd", "Answers whether an action, or a switch of cameras, could be carried out, and why not.",
+            "session.canAdd", "Returns whether an action, or a switch of cameras, is possible, and why not.",
             params: .object([session, .required("action", question)]),
             result: .object(
                 [
                     .required("can", .boolean), .required("why", Schema.string().orNull),
-                    .required("reason", Schema.string().orNull.described("That of the refusal that it would be.")),
+                    .required(
+                        "reason", Schema.string().orNull.described("The reason of the error that it would cause.")),
                 ], additional: true),
             needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
             "session.start",
-            "Starts a session, and answers when it runs, is interrupted, or waits for permission, after 5 seconds in any case.",
+            "Starts a session; returns when it runs, is interrupted, or waits for permission, after 5 seconds at most.",
             params: .object([session, lock]), result: .reference("SessionResult"), needs: .nothing, feature: .sessions,
             errors: [.sessionNotFound] + wishes + settings + locks),
         Method(
             "session.stop", "Stops a session.", params: .object([session]), result: .reference("SessionResult"),
             needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
-            "session.delete", "Stops a session and forgets it.", params: .object([session]),
+            "session.delete", "Stops and deletes a session.", params: .object([session]),
             result: .object(
                 [.required("session", .string()), .optional("kept", .reference("Kept"))], additional: true),
             needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
-            "session.get", "Answers a session.", params: .object([session]), result: .reference("SessionResult"),
+            "session.get", "Returns a session.", params: .object([session]), result: .reference("SessionResult"),
             needs: .nothing, feature: .sessions, errors: [.sessionNotFound], isRepeatable: true),
         Method(
-            "session.list", "Answers the sessions, in the order in which they were made.",
+            "session.list", "Returns the sessions, in the order of their creation.",
             result: .object([.required("sessions", .array(of: .reference("Session")))], additional: true),
             needs: .nothing, feature: .sessions, isRepeatable: true),
         Method(
-            "session.switchCamera", "Has a session go on with another camera, or as it was if that one can't be had.",
+            "session.switchCamera",
+            "Switches a session to another camera; if that is not available, the session continues unchanged.",
             params: .object([
                 session,
                 .optional(
@@ -89,7 +92,7 @@ extension MethodTable {
                                 [
                                     .required("path", .string()), .required("value", .any), .required("why", .string()),
                                 ], additional: true)
-                        ).described("Options that the new camera has not.")),
+                        ).described("Options that the new camera does not support.")),
                 ], additional: true),
             needs: .nothing, feature: .sessions,
             errors: [

@@ -4,9 +4,9 @@ extension MethodTable {
 
     static let sources = [
         Method(
-            "source.create", "Makes a device of the caller's own frames, which goes with the caller's process.",
+            "source.create", "Creates a device for the caller's own frames; it ends with the caller's process.",
             params: .object([
-                .required("name", .string(minLength: 1, maxLength: 64).described("What people call it.")),
+                .required("name", .string(minLength: 1, maxLength: 64).described("The name for people.")),
                 .required(
                     "format",
                     .object([
@@ -28,7 +28,7 @@ extension MethodTable {
                 ], additional: true),
             feature: .sources, errors: [.deviceBusy, .workerCrashed]),
         Method(
-            "source.delete", "Takes a device away that was made by source.create.",
+            "source.delete", "Deletes a device that source.create made.",
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.optional("kept", .reference("Kept"))], additional: true), feature: .sources,
             errors: [.deviceNotFound]),

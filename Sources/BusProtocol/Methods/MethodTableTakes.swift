@@ -6,13 +6,13 @@ extension MethodTable {
     private static let one = Schema.object([.required("take", .reference("Take"))], additional: true)
 
     private static let deleted = Schema.Property.required(
-        "deleted", .array(of: .string()).described("The files that were there, absolute."))
+        "deleted", .array(of: .string()).described("The deleted files, absolute."))
 
     private static let milliseconds = Schema.number(min: 1, max: 9_000_000_000)
 
     static let takes = [
         Method(
-            "take.create", "Makes a take, which is recorded in segments; nothing is recorded yet.",
+            "take.create", "Creates an empty take; it is recorded in segments.",
             params: .object([
                 .optional(
                     "session",
@@ -29,27 +29,27 @@ extension MethodTable {
                     "name",
                     .string(minLength: 1, maxLength: 150).described(
                         "Of its files within the library, without an ending. Absent: a new one.")),
-                .optional("minDuration", milliseconds.described("Milliseconds: how long it is to be at least.")),
-                .optional("maxDuration", milliseconds.described("Milliseconds: where recording ends by itself.")),
+                .optional("minDuration", milliseconds.described("The minimum length in milliseconds.")),
+                .optional("maxDuration", milliseconds.described("The length in milliseconds at which recording ends.")),
                 .optional(
                     "exportPreset",
                     Schema.reference("ExportPreset").described(
                         "The finished movie's picture is no larger. Absent: as it was recorded.")),
                 .optional(
                     "detached",
-                    .boolean.described("True: a segment outlives the process that asks for it; else it ends with that.")
+                    .boolean.described("True: a segment does not end with the process that starts it.")
                 ),
                 .optional(
                     "orientation",
                     Schema.reference("VideoOrientation").described(
-                        "How the picture is to be shown. Absent: as the session's connection has it, else as it comes.")
+                        "The orientation of the picture. Absent: that of the session's connection, else unchanged.")
                 ),
-                .optional("mirrored", .boolean.described("It is to be shown mirrored.")),
+                .optional("mirrored", .boolean.described("The picture is shown mirrored.")),
             ]),
             result: one, needs: .nothing, feature: .takes,
             errors: [.deviceNotFound, .sessionNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
         Method(
-            "take.record", "Begins a segment, and answers when the first frame is in its file.",
+            "take.record", "Starts a segment; returns when the first frame is in its file.",
             params: .object([take]), result: .reference("MovieStarted"), needs: .nothing, feature: .takes,
             errors: [
                 .takeNotFound, .deviceNotFound, .sessionNotFound, .sessionNotRunning, .recordingInProgress,
@@ -58,23 +58,23 @@ extension MethodTable {
             ]),
         Method(
             "take.pause",
-            "Ends the segment that is recorded, and answers when its file is closed and on the disk; where there is none, how the last one ended.",
+            "Ends the current segment; returns when its file is closed and on the disk. Without one it returns how the last segment ended.",
             params: .object([take]), result: .reference("TakeSegmentEnd"), needs: .nothing, feature: .takes,
             errors: [.takeNotFound, .notRecording, .workerCrashed]),
         Method(
-            "take.get", "Answers a take.", params: .object([take]), result: one, needs: .nothing, feature: .takes,
+            "take.get", "Returns a take.", params: .object([take]), result: one, needs: .nothing, feature: .takes,
             errors: [.takeNotFound], isRepeatable: true),
         Method(
-            "take.list", "Answers the takes that are not over, in the order in which they were made.",
+            "take.list", "Returns the takes that have not ended, in the order of their creation.",
             result: .object([.required("takes", .array(of: .reference("Take")))], additional: true),
             needs: .nothing, feature: .takes, isRepeatable: true),
         Method(
-            "take.delete", "Throws a segment away, with its files.",
+            "take.delete", "Deletes a segment with its files.",
             params: .object([take, .required("segment", .reference("MovieID"))]),
             result: .object([.required("take", .reference("Take")), deleted], additional: true), needs: .nothing,
             feature: .takes, errors: [.takeNotFound, .recordingInProgress]),
         Method(
-            "take.finish", "Joins the segments into one movie, and answers when that is on the disk.",
+            "take.finish", "Joins the segments to one movie; returns when it is on the disk.",
             params: .object([
                 take,
                 .optional(
@@ -83,12 +83,12 @@ extension MethodTable {
                         "The file's name within the library. Absent, without path: the take's.")),
                 .optional(
                     "path",
-                    .string(minLength: 1, maxLength: 4096).described("The file, absolute, in the place of name.")),
+                    .string(minLength: 1, maxLength: 4096).described("The file, absolute; instead of name.")),
             ]),
             result: .reference("TakeMovie"), needs: .nothing, feature: .takes,
             errors: [.takeNotFound, .recordingInProgress, .notRecording, .pathNotAllowed, .diskFull]),
         Method(
-            "take.discard", "Throws a take away with all of its segments.", params: .object([take]),
+            "take.discard", "Deletes a take with all of its segments.", params: .object([take]),
             result: .object([.required("take", .string(minLength: 1)), deleted], additional: true), needs: .nothing,
             feature: .takes, errors: [.takeNotFound, .recordingInProgress]),
     ]

@@ -1,6 +1,7 @@
 /// What a client on another machine sends to get pictures or sound: a byte, and a topic behind it.
 ///
-/// Each asks for one message: the next one comes only after the client has taken one, so that a slow link shows the present, less often.
+/// Each asks for one message: the next one comes only after the client has taken one, so that a slow link shows the
+/// present, less often.
 public struct MediaAsk: Hashable, Sendable {
     public enum Kind: UInt8, Hashable, Sendable, CaseIterable {
         /// No more of it.

@@ -1,7 +1,4 @@
-/// Whom a gateway lets in from other machines: a file with a line for each, `ROLE KEY NAME` for programs, `ROLE TOKEN NAME` for browsers and other
-/// users of its page. Lines that are empty or begin with `#` are for people, and stay where they are.
-///
-/// The role stands first, as a key may begin with any character.
+/// The text of a keys or tokens file: which remote users are allowed, with comments and invalid lines kept.
 public struct RemoteUserList: Hashable, Sendable {
     /// Who is let in.
     public struct Entry: Hashable, Sendable {
@@ -18,7 +15,8 @@ public struct RemoteUserList: Hashable, Sendable {
         }
     }
 
-    /// Why something is no line of such a file, or can't be added to it. It quotes no key: what isn't one may be a secret.
+    /// Why something is no line of such a file, or can't be added to it. It quotes no key: what isn't one may be a
+    /// secret.
     public struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
         /// Of the file, from 1 on; nil: of none.
         public var line: Int?
@@ -48,14 +46,15 @@ public struct RemoteUserList: Hashable, Sendable {
     /// Nobody.
     public init(by credential: RemoteCredential = .key) { self.credential = credential }
 
-    /// Reads a file's text. A line that is wrong makes all of it wrong: half a list might leave somebody out, or let him in.
+    /// Reads a file's text. A line that is wrong makes all of it wrong: half a list might leave somebody out, or let
+    /// him in.
     public init(parsing text: String, by credential: RemoteCredential = .key) throws(Problem) {
         self.init(reading: text, by: credential)
         if let first = problems.first { throw first }
     }
 
-    /// Reads a file's text as far as it goes. A line that is wrong lets nobody in, nor does any of two that have the same name or key; the
-    /// others count.
+    /// Reads a file's text as far as it goes. A line that is wrong lets nobody in, nor does any of two that have the
+    /// same name or key; the others count.
     public init(reading text: String, by credential: RemoteCredential) {
         self.init(by: credential)
         var texts = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
@@ -107,8 +106,8 @@ public struct RemoteUserList: Hashable, Sendable {
         guard isName(name) else {
             throw Problem(
                 why: """
-                    a name has 1 to \(maximumNameCharacters) characters, none of them a control character, and is not '\(pageName)' nor begins with \
-                    '\(pageName)/', as the gateway's page is called
+                    a name has 1 to \(maximumNameCharacters) characters, none of them a control character, and is not \
+                    '\(pageName)' nor begins with '\(pageName)/', as the gateway's page is called
                     """)
         }
     }
@@ -144,7 +143,8 @@ public struct RemoteUserList: Hashable, Sendable {
 
     /// Lets somebody in.
     ///
-    /// - Throws: for a key or token that is none, a name that can't be one, and where there is one or the other already.
+    /// - Throws: for a key or token that is none, a name that can't be one, and where there is one or the other
+    ///   already.
     public mutating func add(_ entry: Entry) throws(Problem) {
         var entry = entry
         // Of keys, blanks around it are refused.
@@ -197,7 +197,8 @@ public struct RemoteUserList: Hashable, Sendable {
         return lines.count != before
     }
 
-    /// Whether somebody may be called so. Names of the web side's visitors, `web` and what begins with `web/`, are nobody's else.
+    /// Whether somebody may be called so. Names of the web side's visitors, `web` and what begins with `web/`, are
+    /// nobody's else.
     public static func isName(_ text: String) -> Bool {
         text != pageName && !text.hasPrefix("\(pageName)/")
             && (1...maximumNameCharacters).contains(text.unicodeScalars.count)

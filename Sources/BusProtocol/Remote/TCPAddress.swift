@@ -1,5 +1,5 @@
-/// Where a gateway is: `tcp://HOST:PORT`. Requests go to that port, state and events come from the next one, pictures and sound from the
-/// one after that.
+/// Where a gateway is: `tcp://HOST:PORT`. Requests go to that port, state and events come from the next one, pictures
+/// and sound from the one after that.
 public struct TCPAddress: Hashable, Sendable, CustomStringConvertible {
     /// What goes over a port.
     public enum Door: Int, Hashable, Sendable, CaseIterable {

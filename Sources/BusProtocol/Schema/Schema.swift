@@ -1,6 +1,7 @@
 public import JSON
 
-/// The shape of a JSON value: what a method takes and answers. It checks values, and prints itself as JSON Schema 2020-12.
+/// The shape of a JSON value: what a method takes and answers. It checks values, and prints itself as JSON Schema
+/// 2020-12.
 public indirect enum Schema: Hashable, Sendable {
     /// A member of an object.
     public struct Property: Hashable, Sendable {

@@ -18,7 +18,7 @@ extension Schema {
             .array(of: .reference("DeviceID"), min: 1, max: BusLimits.maxDevicesPerLock), .reference("DeviceID"),
         ]).described("One or more devices, each once; a bare string is one. The name of a rig stands for its devices."),
         "LockToken": .string(minLength: 1, maxLength: 128)
-            .described("The secret that device.lock answered with. Whoever shows it may use the lock."),
+            .described("The secret that device.lock returned. Everybody who has it may use the lock."),
         "Milliseconds": .number(min: 0, max: 86_400_000).described("A time in milliseconds."),
         "FrameDuration": .string(minLength: 3, maxLength: 41)
             .described(
@@ -57,7 +57,7 @@ extension Schema {
         "Change": .object([
             .required("device", .reference("DeviceID")), .optional("activeFormat", .reference("FormatWish")),
             .optional("frameRate", .reference("FrameRateWish")), .optional("controls", .reference("ControlValues")),
-        ]).described("What is to become of one device; what is not named stays."),
+        ]).described("The change of one device; settings that are not named stay."),
 
         // What the bus says
         "Nanoseconds": .integer().described("CLOCK_MONOTONIC of the machine that the bus runs on, in nanoseconds."),
@@ -99,7 +99,7 @@ extension Schema {
                                 .required("holder", .reference("Holder")), .required("devices", .array(of: .string())),
                                 .required("note", Schema.string().orNull),
                             ], additional: true)
-                    ).described("Who waits for a lock, the first in the queue first.")),
+                    ).described("The clients that wait for a lock, in the order of the queue.")),
                 .required(
                     "subscribers",
                     .array(
@@ -116,13 +116,13 @@ extension Schema {
                 .required(
                     "foreign",
                     .array(of: .reference("Process")).described(
-                        "Processes beside the bus that have the device's node open.")),
+                        "Processes outside the bus that have opened the device's node.")),
                 .required(
                     "complete",
                     .boolean.described(
                         "False: the bus can't look into some processes, and there may be more foreign ones.")),
             ], additional: true
-        ).described("Who uses a device."),
+        ).described("The users of a device."),
         "ActiveFormat": .object(
             [
                 .required("id", Schema.string().orNull.described("null: a format that is not in the table.")),
@@ -145,7 +145,7 @@ extension Schema {
         "Format": .object(
             [
                 .required("id", .string(minLength: 1)), .required("pixelFormat", .reference("PixelFormat")),
-                .optional("title", .string().described("What the driver calls it.")),
+                .optional("title", .string().described("The driver's name for it.")),
                 .required("width", .integer(min: 1)), .required("height", .integer(min: 1)),
                 .optional(
                     "sizes",
@@ -334,7 +334,7 @@ extension Schema {
                                 .required("why", .string()),
                             ], additional: true))),
             ], additional: true
-        ).described("What became of the changes; after a dry run, what would."),
+        ).described("The result of the changes; of a dry run, the expected result."),
         "Kept": .boolean.described(
             "Only there if false: it is so, but could not be written to the disk, and ends with the bus."),
     ]

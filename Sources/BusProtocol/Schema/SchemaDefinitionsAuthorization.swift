@@ -30,7 +30,7 @@ extension Schema {
                 .required("media", .reference("AuthorizationMedia")),
                 .required(
                     "reason",
-                    Schema.string().orNull.described("What for; null: the user has only tried, and the bus asks.")),
+                    Schema.string().orNull.described("The purpose; null: the user tried to use it, and the bus asks.")),
                 .required("pid", .integer(min: 0)), .required("program", .string()),
                 .required("since", .integer().described("Seconds since 1970.")),
             ], additional: true

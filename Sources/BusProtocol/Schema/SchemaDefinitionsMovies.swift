@@ -50,7 +50,7 @@ extension Schema {
             [
                 .required("movie", .string(minLength: 1)), .required("path", path), .optional("url", url),
                 .required("reason", .string(minLength: 1).described("Why it ended.")),
-                .required("success", .boolean.described("It ended as was asked for.")),
+                .required("success", .boolean.described("It ended as requested.")),
                 .required(
                     "error",
                     Schema.object([.required("reason", .string()), .required("message", .string())], additional: true)
@@ -59,7 +59,7 @@ extension Schema {
                 .required("size", count.described("Bytes.")), .required("frames", count),
                 .required("dropped", count.described("Frames that are not in it.")),
                 .required("kept", .boolean.described("The file is there, and plays.")),
-                .optional("next", Schema.string().orNull.described("The movie that goes on in its place.")),
+                .optional("next", Schema.string().orNull.described("The movie that continues it.")),
                 .optional("sideCarProblem", sideCarProblem),
             ], additional: true
         ).described("How a movie ended."),
@@ -122,7 +122,7 @@ extension Schema {
         "What its camera's pictures were set to for it.")
 
     private static let blank = Schema.array(of: .choice(["video", "audio"]), min: 1).described(
-        "What is black, or silence, as its user may not have it.")
+        "The media that are black or silent, because the user has no permission.")
 
     private static let sideCarProblem = Schema.string(minLength: 1).described(
         "Why it has no side-car, or one that is not whole. Absent: nothing is wrong with it.")

@@ -64,7 +64,7 @@ extension Schema {
                 .required(
                     "exposureBias",
                     .array(of: .number(min: -20, max: 20), min: 2, max: 16).described(
-                        "EV beside what the camera meters."))
+                        "EV relative to what the camera meters."))
             ]),
             .object([
                 .required(

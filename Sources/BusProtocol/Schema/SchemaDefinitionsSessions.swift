@@ -11,7 +11,7 @@ extension Schema {
             "iFrame1280x720", "inputPriority",
         ]).described("What the session is for; high where none is named. inputPriority: the inputs' own formats."),
         "SessionPriority": .integer(min: -1000, max: 1000)
-            .described("Where two sessions can't both have their wish, the higher one gets it; 0 where none is named."),
+            .described("If two sessions conflict, the one with the higher priority wins; absent: 0."),
         "SessionInputWish": .anyOf([
             .reference("DeviceID"),
             .object([
@@ -62,11 +62,11 @@ extension Schema {
                         .optional("preferredVideoStabilizationMode", .reference("VideoStabilizationMode")),
                     ]))
             ]),
-        ]).described("One step of session.configure: what is to be done, and with what."),
+        ]).described("One action of session.configure."),
         "VideoOrientation": .choice(["portrait", "portraitUpsideDown", "landscapeRight", "landscapeLeft"])
             .described("Which way up the picture is wanted; a device's own is landscapeRight."),
         "VideoStabilizationMode": .choice(["off", "standard", "cinematic", "auto"])
-            .described("How much the picture is steadied; auto: what the device has for it, if anything."),
+            .described("How much the picture is stabilized; auto: what the device supports, if anything."),
         "VideoMirroring": .anyOf([.boolean, .constant("auto")])
             .described("auto: while the camera looks to the front, decided anew with each camera."),
 
@@ -103,7 +103,8 @@ extension Schema {
                     "activeVideoStabilizationMode",
                     Schema.reference("VideoStabilizationMode").described("What is on at the device, whoever wanted it.")
                 ),
-                .required("why", Schema.string().orNull.described("What of the wish could not be had; null: all is.")),
+                .required(
+                    "why", Schema.string().orNull.described("What could not be set as requested; null: nothing.")),
             ], additional: true
         ).described("What an output gets from one of the inputs."),
         "SessionInterruption": .object(

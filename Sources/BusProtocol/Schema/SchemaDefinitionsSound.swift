@@ -6,7 +6,7 @@ extension Schema {
         ),
         "SoundFormatWish": .object([
             .optional("sampleFormat", .reference("SampleFormat")),
-            .optional("rate", .integer(min: 1, max: 768_000).described("Frames a second.")),
+            .optional("rate", .integer(min: 1, max: 768_000).described("Frames per second.")),
             .optional("channels", .integer(min: 1, max: 1024)),
         ]).described("Of a microphone; what is left out stays as it is, as far as the device has it."),
         "ActiveSoundFormat": .object(

@@ -22,7 +22,7 @@ extension Schema {
                 .required("session", Schema.string().orNull),
                 .required("device", Schema.string().orNull.described("The camera; null: sound alone.")),
                 .required("microphone", Schema.string().orNull),
-                .required("owner", Schema.reference("Holder").described("Who made it.")),
+                .required("owner", Schema.reference("Holder").described("The creator.")),
                 .required("detached", .boolean),
                 .required("segment", Schema.string().orNull.described("The one that is recorded.")),
                 .required("segments", .array(of: .reference("TakeSegment"))),
@@ -41,7 +41,7 @@ extension Schema {
                 .required("take", .string(minLength: 1).described("Also the id of the library's entry.")),
                 .required("path", path), .required("cover", cover), .required("duration", duration),
                 .required("size", .integer(min: 0).described("Bytes.")),
-                .required("encoded", .boolean.described("The segments could not be joined as they were.")),
+                .required("encoded", .boolean.described("The segments had to be encoded.")),
             ], additional: true
         ).described("A take that was finished."),
     ]
@@ -49,7 +49,7 @@ extension Schema {
     static let takeSegmentEnd: [Property] = [
         .required("segment", .string(minLength: 1)), .required("path", path),
         .required("reason", .string(minLength: 1).described("Why it ended, as of a movie.")),
-        .required("success", .boolean.described("It ended as was asked for.")), .required("error", failure),
+        .required("success", .boolean.described("It ended as requested.")), .required("error", failure),
         .required("kept", .boolean.described("It is a segment of the take.")), .required("duration", duration),
         .required("total", duration.described("Of all segments.")), .required("remaining", remaining),
     ]

@@ -10,8 +10,8 @@ extension Schema {
                     .array(of: .string()).described(
                         "What has reached that level: systemTemperature, cameraTemperature, cpu, memory, io.")),
             ], additional: true
-        ).described("How hard it is for a device, or the machine, to go on, and why."),
+        ).described("The pressure on a device or the machine, and its causes."),
         "SystemPressureSources": .map(of: .choice(["trigger", "reading", "none"])).described(
-            "By factor, how the bus learns of it: told by the kernel at once, read from time to time, or not at all."),
+            "By factor, how the bus observes it: reported by the kernel at once, read regularly, or not at all."),
     ]
 }

@@ -56,7 +56,8 @@ extension Schema {
         case .anyOf(let choices):
             let problems = choices.compactMap { $0.problem(value, path, depth) }
             guard problems.count == choices.count else { return nil }
-            // An alternative of the value's own kind fails for a reason worth telling; the others only say that they are others.
+            // An alternative of the value's own kind fails for a reason worth telling; the others only say that they
+            // are others.
             let near = problems.indices.filter { choices[$0].takes(value) }
             let best = near.max { left, right in
                 (choices[left].familiarity(value), problems[left].depth)

@@ -8,8 +8,8 @@ public struct SoundContinuity: Hashable, Sendable {
 
     /// Takes the next message that came.
     ///
-    /// - Returns: frames of sound that are missing before it; 0 for the first of a stream, of which that can't be known. nil: it is not
-    ///   newer than the one before, and is to be left out.
+    /// - Returns: frames of sound that are missing before it; 0 for the first of a stream, of which that can't be
+    ///   known. nil: it is not newer than the one before, and is to be left out.
     public mutating func receive(stream: String, sequence: UInt64, firstFrame: UInt64, frames: Int) -> UInt64? {
         let isNew = stream != self.stream
         guard isNew || sequence > self.sequence else { return nil }

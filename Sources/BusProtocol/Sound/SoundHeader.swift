@@ -1,6 +1,7 @@
 public import JSON
 
-/// What stands before the samples: the second frame of a message on `audio/<device>/<rendition>/`, as a client reads it.
+/// What stands before the samples: the second frame of a message on `audio/<device>/<rendition>/`, as a client reads
+/// it.
 ///
 /// A *frame* of sound is one sample of each channel, as ALSA has it.
 public struct SoundHeader: Hashable, Sendable {
@@ -13,7 +14,8 @@ public struct SoundHeader: Hashable, Sendable {
     public var stream: String
     /// Counts this topic's messages within `stream`, without a hole at the publisher.
     public var sequence: UInt64
-    /// The number of the first frame within `stream`: where it is higher than the one before and its frames make it, sound is missing.
+    /// The number of the first frame within `stream`: where it is higher than the one before and its frames make it,
+    /// sound is missing.
     public var firstFrame: UInt64
     /// Frames in the payload.
     public var frames: Int
@@ -71,8 +73,8 @@ public struct SoundHeader: Hashable, Sendable {
 extension SoundHeader {
     /// Reads a header; unknown members are ignored.
     ///
-    /// - Throws: what the publisher sent in place of sound, if the header holds `error`; `versionUnsupported` for a header of another
-    ///   version; `internalError` for one that lacks a member.
+    /// - Throws: what the publisher sent in place of sound, if the header holds `error`; `versionUnsupported` for a
+    ///   header of another version; `internalError` for one that lacks a member.
     public init(_ json: JSONValue) throws(BusError) {
         guard json["v"]?.integer == Int64(Self.version) else {
             throw BusError(

@@ -89,6 +89,7 @@ public struct SoundHeaderWriter: Sendable {
         writer.raw(tail)
     }
 
-    /// The header written last. Holding on to it makes the next ``write(sequence:firstFrame:frames:overruns:generation:monotonic:realtime:)`` copy.
+    /// The header written last. Holding on to it makes the next
+    /// ``write(sequence:firstFrame:frames:overruns:generation:monotonic:realtime:)`` copy.
     public var bytes: [UInt8] { writer.bytes }
 }

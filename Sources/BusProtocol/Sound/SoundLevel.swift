@@ -19,8 +19,8 @@ public struct SoundLevel: Hashable, Sendable {
 
     /// Reads a message; unknown members are ignored.
     ///
-    /// - Throws: what the publisher sent in place of levels, if the header holds `error`; `versionUnsupported`; `internalError` for one
-    ///   that lacks a member.
+    /// - Throws: what the publisher sent in place of levels, if the header holds `error`; `versionUnsupported`;
+    ///   `internalError` for one that lacks a member.
     public init(_ json: JSONValue) throws(BusError) {
         guard json["v"]?.integer == 1 else {
             throw BusError(

@@ -5,7 +5,8 @@ public struct MediaTopic: Hashable, Sendable {
         case frame
         /// Header with a reference into the shared-memory ring.
         case buffer
-        /// Frames of a rig's devices that were taken at the same time: header and one payload each. On the rig's own socket.
+        /// Frames of a rig's devices that were taken at the same time: header and one payload each. On the rig's own
+        /// socket.
         case set
         /// Header and PCM, of a microphone.
         case audio

@@ -14,7 +14,8 @@ public enum Topic: Hashable, Sendable {
     case heartbeat
     /// On every socket: what a fresh connection gets first, if it subscribed to it before it connected.
     case welcome
-    /// On every socket: published once when somebody subscribes to it; all earlier subscriptions of that connection are then in force.
+    /// On every socket: published once when somebody subscribes to it; all earlier subscriptions of that connection are
+    /// then in force.
     case ack(nonce: String)
 
     public enum StateTopic: Hashable, Sendable {
@@ -45,7 +46,8 @@ public enum Topic: Hashable, Sendable {
 
     /// Reads a complete topic.
     ///
-    /// nil for everything else: a subscription to that is a prefix watch, which sees what others asked for and starts nothing.
+    /// nil for everything else: a subscription to that is a prefix watch, which sees what others asked for and starts
+    /// nothing.
     public static func parse(_ bytes: some Collection<UInt8>) -> Topic? {
         guard bytes.count <= BusLimits.maxTopicBytes, let text = String(validating: bytes, as: UTF8.self) else {
             return nil

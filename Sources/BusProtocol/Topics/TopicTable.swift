@@ -31,51 +31,52 @@ public enum TopicTable {
         Entry(topic: "state/rig/<name>/", socket: "events", summary: "A rig.", header: state("Rig")),
         Entry(topic: "state/session/<id>/", socket: "events", summary: "A session.", header: state("Session")),
         Entry(
-            topic: "state/movie/<id>/", socket: "events", summary: "A movie that is being made.", header: state("Movie")
+            topic: "state/movie/<id>/", socket: "events", summary: "A movie that is being recorded.",
+            header: state("Movie")
         ),
         Entry(topic: "state/take/<id>/", socket: "events", summary: "A take.", header: state("Take")),
         Entry(
-            topic: "state/authorization/<uid>/", socket: "events", summary: "What is decided and asked about a user.",
+            topic: "state/authorization/<uid>/", socket: "events", summary: "The decisions and requests of a user.",
             header: state("UserAuthorization")),
-        Entry(topic: "event/bus/", socket: "events", summary: "The bus's last word.", header: event),
+        Entry(topic: "event/bus/", socket: "events", summary: "The bus ends.", header: event),
         Entry(
-            topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.",
+            topic: "event/device/<id>/", socket: "events", summary: "An event of a device.",
             header: deviceEvent),
-        Entry(topic: "event/lock/<id>/", socket: "events", summary: "Something happened to a lock.", header: event),
+        Entry(topic: "event/lock/<id>/", socket: "events", summary: "An event of a lock.", header: event),
         Entry(
-            topic: "event/session/<id>/", socket: "events", summary: "Something happened to a session.",
+            topic: "event/session/<id>/", socket: "events", summary: "An event of a session.",
             header: sessionEvent),
         Entry(
-            topic: "event/movie/<id>/", socket: "events", summary: "Something happened to a movie.", header: movieEvent),
-        Entry(topic: "event/take/<id>/", socket: "events", summary: "Something happened to a take.", header: takeEvent),
+            topic: "event/movie/<id>/", socket: "events", summary: "An event of a movie.", header: movieEvent),
+        Entry(topic: "event/take/<id>/", socket: "events", summary: "An event of a take.", header: takeEvent),
         Entry(topic: "event/photo/<uniqueID>/", socket: "events", summary: "A stage of a photo.", header: photoEvent),
         Entry(
-            topic: "event/authorization/<uid>/", socket: "events", summary: "Something was asked or decided.",
+            topic: "event/authorization/<uid>/", socket: "events", summary: "A request or a decision.",
             header: event),
         Entry(topic: "heartbeat/", socket: "events", summary: "Once a second.", header: busHeartbeat),
         Entry(topic: "heartbeat/", socket: "media", summary: "Once a second.", header: mediaHeartbeat),
         Entry(
-            topic: "welcome/", socket: "all", summary: "First thing on a fresh connection that asked for it.",
+            topic: "welcome/", socket: "all", summary: "The first message on a new connection that subscribed to it.",
             header: nil),
         Entry(
-            topic: "ack/<nonce>/", socket: "all", summary: "Once, when somebody subscribes to it.",
+            topic: "ack/<nonce>/", socket: "all", summary: "Once, when a client subscribes to it.",
             header: .object([], additional: true)),
         Entry(
-            topic: "frame/<device>/<rendition>/", socket: "media", summary: "A picture, or why there is none.",
+            topic: "frame/<device>/<rendition>/", socket: "media", summary: "A frame, or why there is none.",
             header: .anyOf([frame, failure]), hasPayload: true),
         Entry(
             topic: "buffer/<device>/<rendition>/", socket: "media",
-            summary: "Where in shared memory a picture lies, or why there is none.", header: .anyOf([buffer, failure])),
+            summary: "The place of a frame in shared memory, or why there is none.", header: .anyOf([buffer, failure])),
         Entry(
             topic: "set/<name>/<rendition>/", socket: "media",
-            summary: "Pictures of a rig's devices of one time, each a payload, or why there are none.",
+            summary: "Frames of a rig's devices taken at the same time, each a payload, or why there are none.",
             header: .anyOf([frameSet, failure]), hasPayload: true),
         Entry(
             topic: "audio/<device>/<rendition>/", socket: "media", summary: "Sound, or why there is none.",
             header: .anyOf([sound, failure]), hasPayload: true),
         Entry(
             topic: "level/<device>/", socket: "media",
-            summary: "How loud it is, ten times a second, or why that isn't known.",
+            summary: "The sound level, ten times a second, or why it is unknown.",
             header: .anyOf([level, failure])),
     ]
 
@@ -124,7 +125,7 @@ extension TopicTable {
 
     private static func state(_ definition: String) -> Schema {
         .object(
-            order + [.required("value", Schema.reference(definition).orNull.described("null: it is gone."))],
+            order + [.required("value", Schema.reference(definition).orNull.described("null: it no longer exists."))],
             additional: true)
     }
 
@@ -155,9 +156,9 @@ extension TopicTable {
             .optional(
                 "reason",
                 .string(minLength: 1).described(
-                    "Of exposureLockFailed: why an exposure that was to be locked when it had settled was not.")),
+                    "Of exposureLockFailed: why the exposure was not locked when it was stable.")),
             .optional(
-                "holder", Schema.reference("Holder").orNull.described("Of exposureLockFailed: who has the lock.")),
+                "holder", Schema.reference("Holder").orNull.described("Of exposureLockFailed: the holder of the lock.")),
             .optional("resolution", .boolean.described("Of sourceChanged: the picture has another size.")),
             .optional("level", Schema.reference("SystemPressureLevel").described("Of systemPressureChanged.")),
             .optional("factors", .array(of: .string()).described("Of systemPressureChanged: what has reached it.")),
@@ -170,11 +171,11 @@ extension TopicTable {
                 .string(minLength: 1).described(
                     "didStartRunning, didStopRunning, wasInterrupted, interruptionEnded or runtimeError.")),
             .optional("reason", .string(minLength: 1).described("Of wasInterrupted.")),
-            .optional("device", Schema.string().orNull.described("Of wasInterrupted: the input that it is about.")),
+            .optional("device", Schema.string().orNull.described("Of wasInterrupted: the affected input.")),
             .optional(
                 "by",
                 .any.described(
-                    "Of wasInterrupted: {session or lock, holder}, {systemPressureState}, or null where nobody can be named."
+                    "Of wasInterrupted: {session or lock, holder}, {systemPressureState}, or null if the cause is unknown."
                 )),
             .optional("message", .string().described("Of wasInterrupted: one sentence for people.")),
             .optional(
@@ -205,7 +206,7 @@ extension TopicTable {
         ).described("With all members of MovieEnd."),
         .object(
             order + [.required("event", .string(minLength: 1))], additional: true
-        ).described("Others, of a newer bus."),
+        ).described("Other events, of a newer bus."),
     ])
 
     private static let busHeartbeat = Schema.object(

@@ -32,11 +32,11 @@ extension TopicTable {
                             .required("code", .integer()), .required("message", .string()),
                             .required("data", .object([.required("reason", .string())], additional: true)),
                         ], additional: true
-                    ).orNull.described("As the reply has it; null: all is as it was asked for.")),
-                .required("photos", .integer(min: 0).described("How many were finished.")),
+                    ).orNull.described("As in the reply; null: nothing was adjusted.")),
+                .required("photos", .integer(min: 0).described("The number of finished photos.")),
             ]),
         .object(order + [.required("event", .string(minLength: 1))], additional: true)
-            .described("Others, of a newer bus."),
+            .described("Other events, of a newer bus."),
     ])
 
     private static func named(_ event: String, _ members: [Schema.Property]) -> Schema {

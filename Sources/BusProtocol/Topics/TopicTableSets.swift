@@ -12,7 +12,7 @@ extension TopicTable {
             .required("late", .boolean.described("A single frame, which came after its set.")),
             .required("monotonic", Schema.reference("Nanoseconds").described("The time of the lead's frame.")),
             .required("spread", count.described("Nanoseconds from the earliest of the frames to the latest.")),
-            .required("tolerance", count.described("How far from the lead's a frame may be, nanoseconds.")),
+            .required("tolerance", count.described("The largest distance of a frame from the lead's, nanoseconds.")),
             .required(
                 "frames",
                 .array(of: .anyOf([part, missing]), min: 1).described(

@@ -10,7 +10,7 @@ extension TopicTable {
             .required("firstFrame", count.described("The number of the first frame within stream.")),
             .required("frames", count.described("Frames in the payload: samples of each channel.")),
             .required("sampleFormat", .reference("SampleFormat")),
-            .required("rate", .integer(min: 1).described("Frames a second.")),
+            .required("rate", .integer(min: 1).described("Frames per second.")),
             .required("channels", .integer(min: 1)),
             .required(
                 "overruns",
@@ -36,7 +36,7 @@ extension TopicTable {
             .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
             .required("stream", .string(minLength: 1)),
             .required("sequence", count.described("Counts this topic's messages within stream.")),
-            .required("monotonic", Schema.reference("Nanoseconds").described("The end of what was measured.")),
+            .required("monotonic", Schema.reference("Nanoseconds").described("The end of the measured time.")),
             .required("average", decibels.described("The mean power of each channel, dBFS.")),
             .required("peak", decibels.described("The loudest sample of each channel, dBFS.")),
         ], additional: true)

@@ -21,7 +21,7 @@ extension TopicTable {
         named("exportProgress", [.required("progress", .number(min: 0, max: 1))]),
         named("didFinishTake", Schema.takeEnd), named("didDiscardTake", []),
         .object(order + [.required("event", .string(minLength: 1))], additional: true)
-            .described("Others, of a newer bus."),
+            .described("Other events, of a newer bus."),
     ])
 
     private static func named(_ event: String, _ members: [Schema.Property]) -> Schema {

@@ -4,7 +4,8 @@ public import JSON
 public enum Announcement {
     /// `state/…/`: a value that lasts; null: it is gone.
     ///
-    /// - Parameter previous: the sequence of the message before this one on the same topic, 0 for the first of the epoch.
+    /// - Parameter previous: the sequence of the message before this one on the same topic, 0 for the first of the
+    ///   epoch.
     public static func state(epoch: String, sequence: UInt64, previous: UInt64, value: JSONValue) -> [UInt8] {
         var writer = JSONWriter(capacity: 512)
         head(&writer, epoch, sequence, previous)

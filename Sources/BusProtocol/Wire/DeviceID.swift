@@ -1,4 +1,5 @@
-/// The name of a device in topics, socket names and requests: its alias if it has one, else a name given by the coordinator.
+/// The name of a device in topics, socket names and requests: its alias if it has one, else a name given by the
+/// coordinator.
 public enum DeviceID {
     /// The longest, in bytes.
     public static let maxBytes = 32

@@ -37,78 +37,79 @@ extension BusError {
         jsonRPC + devices + locks + configuration + sessions + movies + photos + groups + common
 
     private static let jsonRPC = [
-        Meaning(.parseError, "The request is no JSON (RFC 8259), or nested too deeply."),
-        Meaning(.invalidRequest, "The message is no JSON-RPC 2.0 request as this protocol takes them."),
+        Meaning(.parseError, "The request is not valid JSON (RFC 8259), or nested too deeply."),
+        Meaning(.invalidRequest, "The message is not a JSON-RPC 2.0 request that this protocol allows."),
         Meaning(.methodNotFound, "There is no such method."),
         Meaning(
             .invalidParams, "A member of params is missing, unknown or wrong.",
             [.required("path", .string()), .required("why", .string())]),
         Meaning(
-            .internalError, "The bus failed; its log says more.",
+            .internalError, "The bus failed; its log shows the cause.",
             [
                 .optional(
                     "missing",
-                    Schema.constant("ring").described("There are frames, but no memory to share them in."))
+                    Schema.constant("ring").described("There are frames, but no shared memory for them."))
             ]),
     ]
 
     private static let devices = [
         Meaning(.deviceNotFound, "No device has this id.", [.required("device", .string())]),
-        Meaning(.deviceDisconnected, "The device is gone."),
+        Meaning(.deviceDisconnected, "The device is not connected."),
         Meaning(
-            .deviceInUse, "A program beside the bus has the device.",
+            .deviceInUse, "A program outside the bus uses the device.",
             [
                 .optional(
                     "by",
                     Schema.array(of: .reference("Process"), min: 1).orNull.described(
-                        "The programs that have it open; null: none that the bus may see."))
+                        "The programs that have opened it; null: the bus can see none."))
             ]),
-        Meaning(.workerCrashed, "The device's worker ended during the request, or is being started again."),
+        Meaning(.workerCrashed, "The device's worker ended during the request, or is being restarted."),
     ]
 
     private static let locks = [
         Meaning(
-            .deviceBusy, "Somebody else has the device locked.",
+            .deviceBusy, "Another client has locked the device.",
             [
                 .required("holder", .reference("Holder")),
-                .required("queue", .integer(min: 0).described("How many wait for the device already.")),
+                .required(
+                    "queue", .integer(min: 0).described("The number of clients that already wait for the device.")),
             ]),
-        Meaning(.lockRequired, "This change needs a lock that covers the device."),
+        Meaning(.lockRequired, "This change needs a lock on the device."),
         Meaning(
-            .lockLost, "The lock is over, or never was.",
+            .lockLost, "The lock has ended or never existed.",
             [.required("fence", .integer(min: 0).described("The number of the newest lock."))]),
         Meaning(
             .lockTimeout, "The device did not become free within wait.",
             [
                 .required(
-                    "holder", Schema.reference("Holder").orNull.described("null: nobody has it any more, but too late.")
+                    "holder", Schema.reference("Holder").orNull.described("null: it is free now, but too late.")
                 ),
-                .required("queue", .integer(min: 0).described("How many wait for the device.")),
+                .required("queue", .integer(min: 0).described("The number of clients that wait for the device.")),
             ]),
-        Meaning(.cancelled, "The request was given up while it waited."),
+        Meaning(.cancelled, "The request was cancelled while it waited."),
     ]
 
     private static let configuration = [
         Meaning(
-            .formatUnsupported, "The device or the rendition can't have this format.",
+            .formatUnsupported, "The device or the rendition does not support this format.",
             [.required("nearest", .anyOf([.object([], additional: true), .string(), .null]))]),
         Meaning(
-            .frameRateUnsupported, "The format can't have this frame rate.",
+            .frameRateUnsupported, "The format does not support this frame rate.",
             [.required("ranges", .array(of: .reference("FrameRateRange")))]),
         Meaning(
             .controlUnsupported, "The device has no such control.", [.required("supported", .array(of: .string()))]),
         Meaning(
-            .controlOutOfRange, "The value is out of the control's range, or off its steps.",
+            .controlOutOfRange, "The value is outside of the control's range, or not on a step.",
             [
                 .required("min", .number()), .required("max", .number()),
                 .required(
                     "step",
                     .number().described(
-                        "1 where any value between is taken; 0: of a control that takes fractions, likewise.")),
+                        "1: any integer in the range; 0: any number in the range.")),
             ]),
         Meaning(.controlReadOnly, "The control can't be set."),
         Meaning(
-            .controlBusy, "The control can't be set in the present mode, or while it is at work.",
+            .controlBusy, "The control can't be set in the current mode, or while it is active.",
             [.required("control", Schema.string().orNull)]),
     ]
 
@@ -116,9 +117,9 @@ extension BusError {
         Meaning(
             .presetUnsupported, "A device of the session has no format for this preset.",
             [.required("supported", .array(of: .string()))]),
-        Meaning(.sessionNotFound, "There is no such session, or not any more."),
+        Meaning(.sessionNotFound, "The session does not exist, or no longer."),
         Meaning(
-            .interrupted, "There are no pictures for now; they come again by themselves.",
+            .interrupted, "There are no frames for now; they continue by themselves.",
             [.required("interruption", .string().described("As the reason of a session's interruption."))]),
         Meaning(.cannotAddInput, "The session can't have this input.", [.required("why", .string())]),
         Meaning(.cannotAddOutput, "The session can't have this output.", [.required("why", .string())]),
@@ -128,50 +129,50 @@ extension BusError {
         Meaning(.sessionNotRunning, "The session is not running.", [.required("session", .string())]),
         Meaning(
             .recordingInProgress,
-            "The session, or the process of that camera, makes a movie already; the take records, or is being finished; a movie is made of the camera whose format a photo would change.",
+            "The session or the camera's process already records a movie; the take records or is being finished; or a movie is recorded of the camera whose format a photo would change.",
             [.optional("movie", .string().described("Which.")), .optional("take", .string())]),
         Meaning(
-            .notRecording, "There is no such movie, or not any more; the take has no segment.",
+            .notRecording, "The movie does not exist, or no longer; or the take has no segment.",
             [.optional("movie", .string()), .optional("take", .string())]),
-        Meaning(.takeNotFound, "There is no such take, or not any more.", [.required("take", .string())]),
+        Meaning(.takeNotFound, "The take does not exist, or no longer.", [.required("take", .string())]),
         Meaning(
-            .diskFull, "There is no room for it on the disk.",
+            .diskFull, "The disk has not enough free space.",
             [
                 .required("free", Schema.integer(min: 0).orNull.described("Bytes; null: not known.")),
-                .required("needed", Schema.integer(min: 0).orNull.described("Bytes that have to be free.")),
+                .required("needed", Schema.integer(min: 0).orNull.described("Bytes that must be free.")),
             ]),
         Meaning(
             .pathNotAllowed,
-            "The movie would be where this user may have none written, or sent; or the file is not where files are given out.",
-            [.required("roots", .array(of: .string()).described("Folders in which it may be, or URLs."))]),
+            "This user may not have movies written or sent there; or files may not be read from there.",
+            [.required("roots", .array(of: .string()).described("The allowed folders or URLs."))]),
     ]
 
     private static let photos = [
         Meaning(
-            .photoSettingsReused, "There was a request with this uniqueID already.",
+            .photoSettingsReused, "There was already a request with this uniqueID.",
             [.required("uniqueID", .string())]),
         Meaning(
-            .photoFormatUnavailable, "The camera's present format gives no such photo.",
+            .photoFormatUnavailable, "The camera's current format does not support this photo.",
             [
                 .required(
                     "available",
                     .object(
                         [
-                            .required("photo", .array(of: .string()).described("What is encoded.")),
-                            .required("raw", .array(of: .string()).described("Sensor's pixels, for dng.")),
+                            .required("photo", .array(of: .string()).described("Encoded formats.")),
+                            .required("raw", .array(of: .string()).described("Raw sensor formats, for dng.")),
                         ], additional: true))
             ]),
         Meaning(
-            .momentNotHeld, "The camera's picture of that moment is not held, or not any more.",
+            .momentNotHeld, "The frame of this moment is not held, or no longer.",
             [
                 .required("device", .string()),
-                .required("ago", .number(min: 0).described("Milliseconds, as it was asked for.")),
+                .required("ago", .number(min: 0).described("Milliseconds, as requested.")),
                 .required(
-                    "preRoll", .integer(min: 0).described("Milliseconds for which pictures are held; 0: they aren't.")),
+                    "preRoll", .integer(min: 0).described("Milliseconds for which frames are held; 0: none are held.")),
                 .required(
                     "oldest",
                     Schema.number(min: 0).orNull.described(
-                        "Milliseconds since the oldest one that is held; null: none is.")
+                        "Milliseconds since the oldest held frame; null: there is none.")
                 ),
             ]),
     ]
@@ -181,10 +182,10 @@ extension BusError {
         Meaning(.rigNotFound, "No rig has this name.", [.required("rig", .string())]),
         Meaning(
             .entryNotFound,
-            "The capture library has no such entry, or none that is the caller's; or not that file of it.",
+            "The capture library has no such entry of the caller, or the entry has no such file.",
             [
                 .required("id", .string()),
-                .optional("file", .string().described("The entry is there, and this file of it isn't.")),
+                .optional("file", .string().described("The entry exists, but not this file of it.")),
             ]),
     ]
 
@@ -193,12 +194,12 @@ extension BusError {
             .unauthorized, "This user may not do that.",
             [.required("status", .string()), .required("needed", .string())]),
         Meaning(
-            .limitExceeded, "More than the bus takes.",
+            .limitExceeded, "A limit of the bus is exceeded.",
             [.required("limit", .string()), .optional("maximum", .integer(min: 0))]),
         Meaning(
-            .versionUnsupported, "The other side speaks another version of the protocol.",
+            .versionUnsupported, "The other side uses another version of the protocol.",
             [.required("supported", .array(of: .integer(min: 1)))]),
-        Meaning(.shuttingDown, "The bus is going down."),
+        Meaning(.shuttingDown, "The bus is shutting down."),
     ]
 
     /// The document `schema/errors.json`.

@@ -1,9 +1,10 @@
-/// The frames before a request's own: a REQ socket sends an empty one, REQ with `ZMQ_REQ_CORRELATE` a number before it, and a
-/// DEALER may leave them out. A reply carries back what came in.
+/// The frames before a request's own: a REQ socket sends an empty one, REQ with `ZMQ_REQ_CORRELATE` a number before it,
+/// and a DEALER may leave them out. A reply carries back what came in.
 ///
 /// Frames are told apart by their sizes alone, whatever they are kept in.
 public enum RequestEnvelope {
-    /// Splits what came behind the ROUTER's routing id: everything up to and including the first empty frame is the envelope.
+    /// Splits what came behind the ROUTER's routing id: everything up to and including the first empty frame is the
+    /// envelope.
     ///
     /// - Parameter size: the bytes of a frame.
     @inlinable

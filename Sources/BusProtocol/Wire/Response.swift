@@ -64,8 +64,8 @@ public struct Reply: Hashable, Sendable {
 extension BusError {
     /// An `error` object as it came over the bus.
     ///
-    /// A reason that this library doesn't know, of a later server, becomes `internalError`, or JSON-RPC's own by the code; its word
-    /// stays in `data.reason`.
+    /// A reason that this library doesn't know, of a later server, becomes `internalError`, or JSON-RPC's own by the
+    /// code; its word stays in `data.reason`.
     public init(wire error: JSONValue) {
         var data = error["data"]?.object ?? [:]
         let word = data["reason"]?.string

@@ -9,7 +9,8 @@ public struct RuntimeDirectory: Hashable, Sendable {
     /// Absolute, without a final `/`.
     public let path: String
 
-    /// - Throws: for a relative path, one with a NUL, and one that leaves too few bytes for the longest socket path in it.
+    /// - Throws: for a relative path, one with a NUL, and one that leaves too few bytes for the longest socket path in
+    ///   it.
     public init(_ path: String) throws(PathError) {
         guard path.hasPrefix("/") else {
             throw PathError(description: "The runtime directory must be an absolute path, not '\(path)'.")

@@ -2,8 +2,9 @@ public import JSON
 
 /// A client's copy of the bus's state: a snapshot and the changes after it, with every loss noticed.
 ///
-/// A value without I/O. Its owner subscribes, feeds it what arrives, and whenever ``needsSnapshot`` is true calls `bus.snapshot` and
-/// passes the result to ``adopt(snapshot:)``. State that arrives in between is kept, within a bound, and applied then.
+/// A value without I/O. Its owner subscribes, feeds it what arrives, and whenever ``needsSnapshot`` is true calls
+/// `bus.snapshot` and passes the result to ``adopt(snapshot:)``. State that arrives in between is kept, within a bound,
+/// and applied then.
 public struct StateMirror: Sendable {
     /// What a message meant.
     public enum Action: Hashable, Sendable {
@@ -81,8 +82,8 @@ public struct StateMirror: Sendable {
         guard let snapshotEpoch = snapshot["epoch"]?.string, let sequence = snapshot["sequence"]?.integer,
             let state = snapshot["state"]?.object
         else { return false }
-        // The bus may have been started again between the request and now: the last message tells. If it is the snapshot that is
-        // newer, the next one is believed.
+        // The bus may have been started again between the request and now: the last message tells. If it is the
+        // snapshot that is newer, the next one is believed.
         let isCurrent = newestEpoch.map { $0 == snapshotEpoch } ?? true
         let (waiting, isComplete) = (kept, !keptTooMany)
         kept = []
