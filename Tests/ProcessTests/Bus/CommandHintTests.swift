@@ -23,7 +23,7 @@ extension ProcessTests {
             let made = try await bus.run("camerabus", ["rigs", "set", "tri", "cam0", "cam1"])
             #expect(made.status == 0, "\(made)")
             for (arguments, words) in [
-                (["frames", "tri"], "deviceNotFound: tri is a rig: add --set"),
+                (["frames", "tri"], "deviceNotFound: tri is a rig. Add --set"),
                 (["rigs", "set", "tri", "cam0", "cam9"], "There are: cam0, cam1.\n"),
                 (["session", "create", "cam0", "--priority", "5000"], "invalidParams: priority: must be "),
                 (["session", "create", "cam0", "--output", "metadata"], ": A metadata output can't be added"),
