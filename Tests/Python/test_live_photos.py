@@ -253,7 +253,7 @@ class Command(PhotoTestCase):
         self.assertEqual((result.stdout.splitlines(), self.names()), (names, sorted(names)))
         self.assertRegex(
             result.stderr,
-            r"(?s)^willBeginCapture .*\(2 photos\)\nwillCapturePhoto\n.*didFinishCapture\n.* ms apart\.\n$",
+            r"(?s)^willBeginCapture .*\(2 photos\)\nwillCapturePhoto\n.*didFinishCapture\n.*within .* ms\.\n$",
         )
         for name in names:
             self.assertEqual((self.folder / name).read_bytes()[:2], b"\xff\xd8")
