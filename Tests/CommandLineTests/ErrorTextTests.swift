@@ -18,7 +18,8 @@ import Testing
         let holder: JSONValue = ["name": "probe", "pid": 42, "uid": 1000]
         let busy: [String: JSONValue] = ["device": "cam0", "holder": holder, "queue": 0]
         let told = text(.deviceBusy, "device.lock with wait queues for it.", busy, "set")
-        #expect(told.hasPrefix("deviceBusy: cam0 is locked by probe (pid 42, uid 1000). Use 'camerabus lock cam0 --wait"))
+        #expect(
+            told.hasPrefix("deviceBusy: cam0 is locked by probe (pid 42, uid 1000). Use 'camerabus lock cam0 --wait"))
         #expect(text(.deviceBusy, "", busy, "format").contains(". Use --wait SECONDS to wait for it"))
         #expect(text(.lockTimeout, "", busy, "lock").contains("cam0 is still locked by probe"))
         let lost = text(.lockLost, "take a new one (device.lock)", ["fence": 3], "format")

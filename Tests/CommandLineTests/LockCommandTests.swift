@@ -259,6 +259,7 @@ import Testing
         }
         try gate.open()
         let result = try await program.end()
-        #expect(result.status == 1 && result.standardError.contains("another client may have held the lock"), "\(result)")
+        #expect(
+            result.status == 1 && result.standardError.contains("another client may have held the lock"), "\(result)")
     }
 }

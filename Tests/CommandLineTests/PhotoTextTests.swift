@@ -186,7 +186,9 @@ import Testing
 
     @Test func `a time-lapse that is too fast says so once`() {
         #expect(PhotoText.behind(0, of: 5) == nil)
-        #expect(PhotoText.behind(4, of: 5) == "4 of 5 photos were late: the camera or this machine is too slow for this rate.")
+        #expect(
+            PhotoText.behind(4, of: 5)
+                == "4 of 5 photos were late: the camera or this machine is too slow for this rate.")
     }
 
     @Test func `a stage stands in a line`() {

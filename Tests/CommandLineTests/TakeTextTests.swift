@@ -45,7 +45,9 @@ import Testing
         #expect(throws: ClientError.self) { try SegmentEnding(["total": 1]) }
         #expect(TakeText.remark("recordProgress", ["total": 1]) == nil)
         let short: JSONValue = ["total": 6200, "minDuration": 10_000]
-        #expect(TakeText.remark("recordDurationLessMinRecordDuration", short) == "The take is shorter than its minimum of 0:10.0.")
+        #expect(
+            TakeText.remark("recordDurationLessMinRecordDuration", short)
+                == "The take is shorter than its minimum of 0:10.0.")
     }
 
     @Test func `what stays is told how to go on with`() {

@@ -111,7 +111,9 @@ extension ProcessTests {
             }
             try gate.open()
             let held = try await holder.end()
-            #expect(held.status == 3 && held.standardError.contains("cam0: another client may have held the lock"), "\(held)")
+            #expect(
+                held.status == 3 && held.standardError.contains("cam0: another client may have held the lock"),
+                "\(held)")
             let seen = try await viewer.end()
             #expect(seen.status == 3 && seen.standardError.contains("refused this program"), "\(seen)")
             try await desk.bus.stop()
