@@ -12,10 +12,10 @@ public struct BusMessage: Hashable, Sendable {
     }
 }
 
-/// State and events as they go by, in their order.
+/// State and events in the order of their publication.
 ///
-/// Nothing is left out on this side: who is slow makes the publisher drop, which `previous` of a later message shows.
-/// Ends by an error only. The subscription lasts as long as this value lives.
+/// This side drops nothing. For a slow reader the publisher drops messages; `previous` of a later message shows this.
+/// It ends only by an error. The subscription lasts as long as this value lives.
 public final class Messages: AsyncSequence, Sendable {
     public typealias Element = BusMessage
     public typealias Failure = ClientError

@@ -2,9 +2,9 @@ import BusProtocol
 public import JSON
 import Synchronization
 
-/// The bus's state as it is and as it changes, complete also when messages were lost or the bus was started again.
+/// The current state of the bus and its changes. It stays complete when messages are lost or the bus restarts.
 ///
-/// Driven by ``next()``: without somebody who calls it, ``values`` stand still.
+/// Only ``next()`` updates ``values``.
 public final class StateObserver: AsyncSequence, Sendable {
     /// Something that became different, or happened.
     public enum Change: Hashable, Sendable {

@@ -3,10 +3,10 @@ import Glibc
 import JSON
 import LinuxIO
 
-/// A device of this program's own frames (`source.create`), for filters: seen by others as every camera is. It goes
-/// when it is deleted, or with the process.
+/// A device for this program's own frames (`source.create`), for filters: others see it as a camera. It ends when it is
+/// deleted, or with the process.
 ///
-/// Its calls block, for two seconds at most: it is for a thread of your own, one at a time.
+/// Its calls block for at most two seconds. Call it from a thread of your own, one call at a time.
 public final class FrameSource {
     /// The device's id when it was made; it may have been renamed since.
     public let device: String

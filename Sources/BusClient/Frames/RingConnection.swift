@@ -1,11 +1,11 @@
 public import BusProtocol
 public import FrameRing
 
-/// A device's frames from shared memory, without a copy and without a message: one rendition, from ring to ring. A
-/// microphone's are periods of sound, to be read one after the other.
+/// The frames of a device from shared memory, without copies and messages: one rendition, from ring to ring. For a
+/// microphone they are periods of sound, to be read one after the other.
 ///
-/// It counts as a subscription as long as it lives. Its calls block: it is for a thread of your own, one at a time, and
-/// never for a task. The pixels of a frame are the device's again after some frames more: see ``use(_:_:)``.
+/// It counts as a subscription as long as it lives. Its calls block: call it from a thread of your own, one call at a
+/// time, never from a task. The device reuses the pixels of a frame after some more frames: see ``use(_:_:)``.
 public final class RingConnection {
     private let subscription: RingSubscription
 

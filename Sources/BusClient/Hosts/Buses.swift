@@ -1,10 +1,9 @@
 public import JSON
 
-/// Several buses as one: cameras of several machines, each called `host/device`, where the host's name is the program's
-/// own choice.
+/// Several buses as one: cameras of several machines, each called `host/device`. The program chooses the names of the
+/// hosts.
 ///
-/// What goes wrong says with which of them (``BusesError``). Everything else is asked of one's own client:
-/// `buses["rig"]`.
+/// Errors name the bus (``BusesError``). For everything else use the client of one bus: `buses["rig"]`.
 public final class Buses: Sendable {
     struct Member: Sendable {
         var host: String

@@ -3,13 +3,12 @@ import JSON
 
 /// Devices locked for configuration by this process, until ``Client/unlock(_:timeout:)`` or the end of the process.
 ///
-/// It goes on over a restart of the bus: a bus that was killed is succeeded by one that knows it, token and fence the
-/// same.
+/// It survives a restart of the bus: the next bus knows the lock, with the same token and fence.
 ///
-/// A process that the bus can't see, as all on other machines, has its locks by a lease of ten seconds. The client
-/// renews it three times in that time, until ``Client/unlock(_:timeout:)`` or the client's end, and again as soon as a
-/// link is back that was cut. When that doesn't come about in time, or somebody took the lock away, ``loss`` says so,
-/// and ``lost()`` returns.
+/// The locks of a process that the bus can't see, for example on another machine, have a lease of ten seconds. The
+/// client renews it three times in that time, until ``Client/unlock(_:timeout:)`` or the end of the client, and as soon
+/// as a cut connection is back. If it can't renew the lock in time, or somebody took it over, ``loss`` is set and
+/// ``lost()`` returns.
 public struct DeviceLock: Hashable, Sendable {
     /// The secret that stands for the lock: whoever shows it may use it.
     public var token: String

@@ -2,10 +2,10 @@ import BusProtocol
 public import JSON
 import Synchronization
 
-/// A movie from now to its end: how far it is, what happens to it, and at last how it ended.
+/// The progress, the events and the end of a movie.
 ///
-/// It goes on over a restart of the bus, which the recorder outlives. Driven by ``next()``. The subscription lasts as
-/// long as this value lives.
+/// It continues over a restart of the bus, because the recorder continues too. Only ``next()`` updates it. The
+/// subscription lasts as long as this value lives.
 public final class MovieUpdates: AsyncSequence, Sendable {
     public enum Update: Hashable, Sendable {
         /// How far it is.

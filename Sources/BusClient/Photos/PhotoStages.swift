@@ -28,7 +28,7 @@ public struct PhotoStage: Hashable, Sendable {
     public var error: JSONValue? { json["error"].flatMap { $0.isNull ? nil : $0 } }
 }
 
-/// The stages of photos, to the last one. The subscription lasts as long as this value lives.
+/// The stages of a photo request, up to the last one. The subscription lasts as long as this value lives.
 public final class PhotoStages: AsyncSequence, Sendable {
     public typealias Element = PhotoStage
     public typealias Failure = ClientError

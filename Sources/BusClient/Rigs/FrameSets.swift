@@ -2,10 +2,10 @@ import BusProtocol
 import JSON
 import Synchronization
 
-/// The matched sets of a rig, the newest first of all: who asks late gets the present, and ``FrameSet/lost`` tells what
-/// was left out.
+/// The matched sets of a rig, the newest first: a late reader gets the current set, and ``FrameSet/lost`` counts the
+/// sets that were left out.
 ///
-/// Ends by an error only. The subscription lasts as long as this value lives.
+/// It ends only by an error. The subscription lasts as long as this value lives.
 public final class FrameSets: AsyncSequence, Sendable {
     public typealias Element = FrameSet
     public typealias Failure = ClientError

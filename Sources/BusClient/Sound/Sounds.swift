@@ -2,10 +2,9 @@ public import BusProtocol
 import JSON
 import Synchronization
 
-/// The sound of a microphone, piece by piece in its order. Who is too late for what is kept finds it missing:
-/// ``SoundChunk/lost``.
+/// The sound of a microphone, chunk by chunk in its order. A reader that is too late loses chunks: ``SoundChunk/lost``.
 ///
-/// Ends by an error only. The subscription lasts as long as this value lives.
+/// It ends only by an error. The subscription lasts as long as this value lives.
 public final class Sounds: AsyncSequence, Sendable {
     public typealias Element = SoundChunk
     public typealias Failure = ClientError
@@ -68,9 +67,9 @@ public final class Sounds: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(sounds: self) }
 }
 
-/// How loud a microphone is, ten times a second; the newest first of all.
+/// The level of a microphone, ten times a second, the newest first.
 ///
-/// Ends by an error only. The subscription lasts as long as this value lives.
+/// It ends only by an error. The subscription lasts as long as this value lives.
 public final class SoundLevels: AsyncSequence, Sendable {
     public typealias Element = SoundLevel
     public typealias Failure = ClientError

@@ -2,9 +2,10 @@ import BusProtocol
 public import JSON
 import Synchronization
 
-/// A take from now until it is over: how far it is, and what happens to it.
+/// The progress and the events of a take until it ends.
 ///
-/// It goes on over a restart of the bus. Driven by ``next()``. The subscription lasts as long as this value lives.
+/// It continues over a restart of the bus. Only ``next()`` updates it. The subscription lasts as long as this value
+/// lives.
 public final class TakeUpdates: AsyncSequence, Sendable {
     public enum Update: Hashable, Sendable {
         /// How far it is.
