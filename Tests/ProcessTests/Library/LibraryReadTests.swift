@@ -141,7 +141,7 @@ extension ProcessTests {
             let recorded = try await bus.run(
                 "camerabus", ["record", "cam0", "--duration", "0.5", "-o", file], environment: desk)
             #expect(recorded.status == 0 && recorded.standardOutput == "\(file)\n", "\(recorded)")
-            #expect(recorded.standardError.contains("comes from there"), "\(recorded)")
+            #expect(recorded.standardError.contains("is copied from there"), "\(recorded)")
             #expect(try await RecordedMovie(file).complaints() == "")
             #expect(try File.read("\(file).frames.jsonl", limit: 1 << 20).count > 0)
             let kept = try await bus.run("camerabus", ["record", "cam0", "--duration", "0.2"], environment: desk)
@@ -149,7 +149,7 @@ extension ProcessTests {
             #expect(kept.status == 0 && !id.isEmpty && !id.contains("/"), "\(kept)")
             let shown = try await bus.run("camerabus", ["movies", "show", id], environment: desk)
             #expect(shown.standardOutput == "\(id)\n", "\(shown)")
-            #expect(shown.standardError.contains("'camerabus library fetch \(id)' brings it here"), "\(shown)")
+            #expect(shown.standardError.contains("Download it with 'camerabus library fetch \(id)'"), "\(shown)")
             let told = try await bus.run("camerabus", ["library", "get", id], environment: desk)
             #expect(told.standardOutput.contains("tcp://127.0.0.1:\(gateway.port), /"), "\(told)")
             let folder = "\(bus.scratchPath)/laptop/"
