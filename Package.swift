@@ -100,7 +100,10 @@ let package = Package(
         // Services
         swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
         swift("Doctor", ["BusProtocol", "JSON", "LinuxIO"]),
-        swift("BusServer", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ", logging]),
+        swift("BusServer", ["BusProtocol", "JSON", "LinuxIO", "ZeroMQ", logging]),
+        // What the processes that deliver frames share: those of devices, and those of rigs.
+        swift("Delivery", ["BusProtocol", "BusServer", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ", logging]),
+        swift("Matcher", ["BusProtocol", "BusServer", "CaptureCore", "Delivery", "JSON", "LinuxIO", "ZeroMQ", logging]),
         swift(
             "Coordinator",
             [
@@ -127,8 +130,8 @@ let package = Package(
         swift(
             "Worker",
             [
-                "BusProtocol", "BusServer", "CaptureCore", "CaptureLibrary", "CaptureSources", "FFmpeg", "FrameRing",
-                "Imaging", "JSON", "LinuxIO", "PhotoFile", "ZeroMQ", logging,
+                "BusProtocol", "BusServer", "CaptureCore", "CaptureLibrary", "CaptureSources", "Delivery", "FFmpeg",
+                "FrameRing", "Imaging", "JSON", "LinuxIO", "PhotoFile", "ZeroMQ", logging,
             ]),
 
         // Executables: parse, build, run.
@@ -136,12 +139,12 @@ let package = Package(
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
         program("camerabus-gateway", ["Gateway", "LinuxIO", "ServiceCommand", arguments, logging]),
         program("camerabus-librarian", ["BusProtocol", "CaptureCore", "JSON", "Librarian", "LinuxIO", arguments]),
-        program("camerabus-matcher", ["LinuxIO", "Worker", arguments, logging]),
+        program("camerabus-matcher", ["Delivery", "LinuxIO", "Matcher", arguments, logging]),
         program(
             "camerabus-recorder", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "Recorder", arguments, logging]),
         program(
             "camerabus-worker",
-            ["CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", arguments, logging]),
+            ["CaptureCore", "CaptureSources", "Delivery", "JSON", "LinuxIO", "Worker", arguments, logging]),
         program("camerabusd", ["CaptureCore", "Coordinator", "ServiceCommand", "Settings", arguments, logging]),
 
         // Tests
@@ -169,6 +172,7 @@ let package = Package(
         tests(
             "CommandLineTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
+        tests("DeliveryTests", ["BusProtocol", "BusServer", "Delivery", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
         tests(
@@ -209,9 +213,8 @@ let package = Package(
             "WorkerTests",
             [
                 "BusClient", "BusProtocol", "BusServer", "CV4L2", "CameraBusTesting", "CaptureCore", "CaptureLibrary",
-                "CaptureSources", "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ",
-                "camerabus-worker",
-                logging,
+                "CaptureSources", "Delivery", "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker",
+                "ZeroMQ", "camerabus-worker", logging,
             ]),
         tests(
             "WrapperTests",

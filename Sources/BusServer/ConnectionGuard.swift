@@ -1,5 +1,4 @@
 import BusProtocol
-import CaptureCore
 import LinuxIO
 public import Logging
 import ZeroMQ
@@ -25,7 +24,7 @@ public final class ConnectionGuard {
 
     private let loop: Loop
     private let logger: Logger
-    private var ledger: ConnectionLedger
+    private var table: ConnectionTable
     private var peers: [Int32: Peer] = [:]
     private var servers: [ServerSocket] = []
     /// When a line was last logged about connections beyond the limits: a flood is one line a second.
@@ -49,11 +48,11 @@ public final class ConnectionGuard {
     public init(_ loop: Loop, perUser: Int, total: Int, logger: Logger) {
         self.loop = loop
         self.logger = logger
-        ledger = ConnectionLedger(perUser: perUser, total: total)
+        table = ConnectionTable(perUser: perUser, total: total)
     }
 
     /// Connections that are open now.
-    public var count: Int { ledger.count }
+    public var count: Int { table.count }
 
     /// Whether the descriptor is that of a connection.
     public func isOpen(_ descriptor: Int32) -> Bool { peers[descriptor] != nil }
@@ -67,10 +66,10 @@ public final class ConnectionGuard {
     }
 
     /// New limits; connections that are open stay.
-    public func setLimits(perUser: Int, total: Int) { ledger.setLimits(perUser: perUser, total: total) }
+    public func setLimits(perUser: Int, total: Int) { table.setLimits(perUser: perUser, total: total) }
 
     /// That user's connections are bounded by what all may have, and not by what one may.
-    public func setUnbounded(_ uid: UInt32?) { ledger.unbounded = uid }
+    public func setUnbounded(_ uid: UInt32?) { table.unbounded = uid }
 
     /// Counts that socket's connections from now on.
     public func add(_ server: ServerSocket) {
@@ -116,7 +115,7 @@ public final class ConnectionGuard {
             let credentials = PeerCredentials(of: pinned.rawValue)
         else { return }
         closed(descriptor)
-        guard !ledger.open(descriptor: descriptor, uid: credentials.uid, pid: credentials.pid) else {
+        guard !table.open(descriptor: descriptor, uid: credentials.uid, pid: credentials.pid) else {
             peers[descriptor] = Peer(
                 uid: credentials.uid, pid: credentials.pid, startTime: ProcessTable.startTime(of: credentials.pid))
             if endings.contains(where: { $0.server === server && $0.matches(credentials.uid, credentials.gid) }) {
@@ -188,10 +187,10 @@ public final class ConnectionGuard {
     }
 
     /// Whether the user has any connection.
-    public func isConnected(uid: UInt32) -> Bool { ledger.count(uid: uid) > 0 }
+    public func isConnected(uid: UInt32) -> Bool { table.count(uid: uid) > 0 }
 
     private func closed(_ descriptor: Int32) {
         guard let peer = peers.removeValue(forKey: descriptor) else { return }
-        if ledger.close(descriptor: descriptor) { onLastConnectionClosed?(peer) }
+        if table.close(descriptor: descriptor) { onLastConnectionClosed?(peer) }
     }
 }

@@ -1,6 +1,6 @@
-/// Who is connected: counts the connections of each user and each process, so that no user can have them all, and tells
-/// when a process has none left.
-public struct ConnectionLedger: Sendable {
+/// Counts the connections of each user and of each process, so that no user can take all of them, and reports when a process has
+/// closed its last one.
+public struct ConnectionTable: Sendable {
     private struct Peer: Sendable {
         var uid: UInt32
         var pid: Int32
@@ -10,7 +10,7 @@ public struct ConnectionLedger: Sendable {
     public private(set) var perUser: Int
     /// Connections that all may have together.
     public private(set) var total: Int
-    /// A user who has as many as there are: the gateway's, whose connections are those of others.
+    /// A user who may use the total: the one of the gateway, whose connections are those of others.
     public var unbounded: UInt32?
     private var peers: [Int32: Peer] = [:]
     private var users: [UInt32: Int] = [:]
@@ -21,7 +21,7 @@ public struct ConnectionLedger: Sendable {
         self.total = total
     }
 
-    /// Connections that are open now, those that were refused not counted.
+    /// Connections that are open now, without the refused ones.
     public var count: Int { peers.count }
 
     /// New limits; connections that are open stay, also beyond them.
@@ -38,8 +38,8 @@ public struct ConnectionLedger: Sendable {
 
     /// Counts a new connection.
     ///
-    /// A descriptor that is counted already has been closed unnoticed, and counts for its new peer alone.
-    /// - Returns: false if there are too many: then it isn't counted, and is to be shut down.
+    /// If the descriptor is counted already, its old connection has been closed unnoticed; it counts for the new peer alone.
+    /// - Returns: false if there are too many: it is not counted then, and must be shut down.
     public mutating func open(descriptor: Int32, uid: UInt32, pid: Int32) -> Bool {
         _ = close(descriptor: descriptor)
         guard peers.count < total, count(uid: uid) < perUser || uid == unbounded else { return false }
@@ -49,9 +49,9 @@ public struct ConnectionLedger: Sendable {
         return true
     }
 
-    /// A connection has been closed; one that isn't counted is let pass.
+    /// A connection has been closed; one that is not counted is ignored.
     ///
-    /// - Returns: true if it was the last one of its process. Of processes that aren't known here (pid 0) nobody can say.
+    /// - Returns: true if it was the last one of its process; always false for an unknown process (pid 0).
     public mutating func close(descriptor: Int32) -> Bool {
         guard let peer = peers.removeValue(forKey: descriptor) else { return false }
         Self.decrement(&users, peer.uid)

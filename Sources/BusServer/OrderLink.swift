@@ -1,51 +1,23 @@
 public import BusProtocol
-public import CaptureCore
 public import JSON
 import LinuxIO
 public import Logging
 public import ZeroMQ
 
-/// What the coordinator orders over an ``OrderLink``.
+/// An order of the coordinator, received over an ``OrderLink``.
 public protocol LinkOrder {
-    /// nil when it is no order that this version knows.
+    /// nil when this version does not know the order.
     init?(json: JSONValue)
 }
 
-/// What is told over an ``OrderLink``.
+/// A report to the coordinator, sent over an ``OrderLink``.
 public protocol LinkReport {
     var json: JSONValue { get }
-    /// It waits for room where there is none; of others the next one tells the same and more.
-    var isToldOnce: Bool { get }
-    /// It waits for the first hello where it comes before: neither the hello nor what is told after it has it.
+    /// It is sent once, and waits for room in the queue. Other reports are dropped: the next one contains theirs.
+    var isSentOnce: Bool { get }
+    /// A report queued before the first hello is held back until then. Neither the hello nor a later report contains it.
     var isKeptForHello: Bool { get }
     static func reply(order: UInt64, _ result: Result<JSONValue, BusError>) -> Self
-}
-
-extension WorkerOrder: LinkOrder {}
-
-extension WorkerReport: LinkReport {
-    public var isToldOnce: Bool {
-        switch self {
-        case .reply, .description, .event, .refused, .photo: true
-        case .hello, .status, .alive: false
-        }
-    }
-
-    // How the device is, is told whole after the hello, and before all that has happened to it.
-    public var isKeptForHello: Bool { false }
-}
-
-extension RecorderOrder: LinkOrder {}
-
-extension RecorderReport: LinkReport {
-    public var isToldOnce: Bool {
-        switch self {
-        case .reply, .event: true
-        case .hello, .state, .alive: false
-        }
-    }
-
-    public var isKeptForHello: Bool { if case .event = self { true } else { false } }
 }
 
 /// The connection of a process to the coordinator: reports go out, orders come in. It outlives the coordinator, for a while.
@@ -139,7 +111,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         sendBacklog()
         let waiting = Waiting(report: report, attachment: attachment)
         if isConnected, backlog.isEmpty, sendNow(waiting) { return true }
-        guard report.isToldOnce, backlog.count < Self.maximumBacklog,
+        guard report.isSentOnce, backlog.count < Self.maximumBacklog,
             waiting.bytes <= Self.maximumWaitingBytes - waitingBytes
         else {
             lost += 1

@@ -1,8 +1,9 @@
 import ArgumentParser
+import Delivery
 import Glibc
 import LinuxIO
 import Logging
-import Worker
+import Matcher
 
 @main
 struct CameraBusMatcher: ParsableCommand {
@@ -11,8 +12,8 @@ struct CameraBusMatcher: ParsableCommand {
         abstract:
             "The process that matches the frames of a rig's cameras. camerabusd starts it; there is no need to do so by hand.",
         discussion: """
-            It subscribes to the cameras as any client does, and only while somebody subscribes to set/NAME/RENDITION/ on \
-            media/NAME.sock. What the rig is, it reads from state/rig/NAME/.
+            It subscribes to the cameras as any client does, and only while a client subscribes to set/NAME/RENDITION/ on \
+            media/NAME.sock. It reads the rig from state/rig/NAME/.
 
             Exit status: 0 ended in order, 1 failed, 64 usage, 75 another matcher has the rig.
             """)
@@ -20,12 +21,12 @@ struct CameraBusMatcher: ParsableCommand {
     @Option(help: ArgumentHelp("The rig's name.", valueName: "name"))
     var set: String
 
-    @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
+    @Option(help: ArgumentHelp("The directory of the bus's sockets.", valueName: "directory"))
     var runtimeDir: String
 
     @Option(
         help: ArgumentHelp(
-            "The file that says who may see the cameras; read again whenever it changes.", valueName: "file"))
+            "The file with the access list of the cameras; it is read again whenever it changes.", valueName: "file"))
     var doors: String?
 
     @Option(help: ArgumentHelp("The group that may connect to the rig's socket.", valueName: "name"))
@@ -64,7 +65,7 @@ struct CameraBusMatcher: ParsableCommand {
         options.connections = connections
         do {
             throw ExitCode(try SetMatcher(options, logger: logger).run(signals: signals).rawValue)
-        } catch let error as WorkerError {
+        } catch let error as StartError {
             logger.log(level: error.ending == .deviceTaken ? .info : .critical, "\(error)")
             throw ExitCode(error.ending.rawValue)
         }

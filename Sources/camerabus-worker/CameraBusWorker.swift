@@ -1,6 +1,7 @@
 import ArgumentParser
 import CaptureCore
 import CaptureSources
+import Delivery
 import Glibc
 import JSON
 import LinuxIO
@@ -140,7 +141,7 @@ struct CameraBusWorker: ParsableCommand {
             }
             let worker = try Worker(try options(), source: try source(), logger: logger)
             throw ExitCode(worker.run(signals: signals).rawValue)
-        } catch let error as WorkerError {
+        } catch let error as StartError {
             // A coordinator that took over was not told yet who has the device: nothing is lost.
             logger.log(level: error.ending == .deviceTaken ? .info : .critical, "\(error)")
             throw ExitCode(error.ending.rawValue)
@@ -161,17 +162,17 @@ struct CameraBusWorker: ParsableCommand {
         do {
             options.configuration = try configuration.map { try JSONValue(parsing: $0) }
         } catch {
-            throw WorkerError.usage("--configuration is no JSON: \(error)")
+            throw StartError.usage("--configuration is no JSON: \(error)")
         }
         do {
             options.standIn = try standIn.map { try JSONValue(parsing: $0) }
         } catch {
-            throw WorkerError.usage("--stand-in is no JSON: \(error)")
+            throw StartError.usage("--stand-in is no JSON: \(error)")
         }
         do {
             options.faults = try faults.map { try JSONValue(parsing: $0) }
         } catch {
-            throw WorkerError.usage("--faults is no JSON: \(error)")
+            throw StartError.usage("--faults is no JSON: \(error)")
         }
         return options
     }
@@ -198,7 +199,7 @@ struct CameraBusWorker: ParsableCommand {
             do {
                 return try ClientCamera(source, path: push, mode: group == nil ? 0o600 : 0o660, group: group)
             } catch {
-                throw WorkerError.failed("\(error)")
+                throw StartError.failed("\(error)")
             }
         }
         return VirtualCamera(index: virtual ?? 0, profile: VirtualProfile(rawValue: virtualProfile) ?? .plain)

@@ -2,6 +2,7 @@ import BusProtocol
 import CameraBusTesting
 import CaptureCore
 import CaptureSources
+import Delivery
 import Glibc
 import JSON
 import LinuxIO
@@ -49,7 +50,7 @@ final class WorkerFixture {
     ) throws {
         try self.init(
             change,
-            running: { options, logger throws(WorkerError) in
+            running: { options, logger throws(StartError) in
                 try Worker(options, source: source(), logger: logger).run()
             })
     }
@@ -63,14 +64,14 @@ final class WorkerFixture {
                 options.device = "mic0"
                 change(&options)
             },
-            running: { options, logger throws(WorkerError) in
+            running: { options, logger throws(StartError) in
                 try MicrophoneWorker(options, source: source(), logger: logger).run()
             })
     }
 
     private init(
         _ change: (inout WorkerOptions) -> Void,
-        running run: @escaping @Sendable (WorkerOptions, Logger) throws(WorkerError) -> WorkerEnding
+        running run: @escaping @Sendable (WorkerOptions, Logger) throws(StartError) -> ProcessEnding
     ) throws {
         room = try Room()
         let coordinator = try FakeCoordinator(room.directory)
@@ -81,7 +82,7 @@ final class WorkerFixture {
         device = options.device
         let (outcome, finalOptions) = (outcome, options)
         thread = try NamedThread(name: "worker") {
-            do throws(WorkerError) {
+            do throws(StartError) {
                 let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
                 outcome.set(try run(finalOptions, logger).rawValue)
             } catch {

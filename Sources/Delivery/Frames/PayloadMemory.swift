@@ -1,11 +1,11 @@
 import Glibc
 import LinuxIO
 import Synchronization
-import ZeroMQ
+package import ZeroMQ
 
-/// The memory that slow subscribers hold beside the rings in use: copies of frames, and rings that have ended. No more than a budget.
-final class PayloadMemory: Sendable {
-    /// A copy, which counts for as long as libzmq has it.
+/// Counts the memory that slow subscribers hold in addition to the rings in use: copies of frames, and ended rings. A budget limits it.
+package final class PayloadMemory: Sendable {
+    /// A copy of a payload. It counts until libzmq releases it.
     private final class Copy: MessageOwner, @unchecked Sendable {
         let bytes: UnsafeMutableRawBufferPointer
         private let memory: PayloadMemory
@@ -22,12 +22,12 @@ final class PayloadMemory: Sendable {
         }
     }
 
-    /// A message that came from elsewhere, which counts for as long as libzmq has it.
+    /// A received message that is passed on. It counts until libzmq releases it.
     private final class Loan: MessageOwner, @unchecked Sendable {
         private let message: Message
         private let memory: PayloadMemory
 
-        /// - Parameter message: counted already; nobody else uses it.
+        /// - Parameter message: counted already, and not used by anyone else.
         init(_ message: Message, _ memory: PayloadMemory) {
             self.message = message
             self.memory = memory
@@ -41,30 +41,30 @@ final class PayloadMemory: Sendable {
     private let refusals = Atomic<UInt64>(0)
 
     /// - Parameter budget: bytes.
-    init(budget: Int) { self.budget = max(0, budget) }
+    package init(budget: Int) { self.budget = max(0, budget) }
 
     /// A sixteenth of the machine's memory, and between 64 and 512 MiB.
-    static var defaultBudget: Int { min(max(ProcessMemory.physicalBytes / 16, 64 << 20), 512 << 20) }
+    package static var defaultBudget: Int { min(max(ProcessMemory.physicalBytes / 16, 64 << 20), 512 << 20) }
 
     /// Bytes that are held now.
-    var held: Int { taken.load(ordering: .relaxed) }
+    package var held: Int { taken.load(ordering: .relaxed) }
 
-    /// Whether there is room for so many bytes more, beside what is about to be taken.
-    func hasRoom(for bytes: Int, beside others: Int = 0) -> Bool { bytes <= budget - others - held }
+    /// Whether so many more bytes fit, in addition to `others`, which are about to be taken.
+    package func hasRoom(for bytes: Int, beside others: Int = 0) -> Bool { bytes <= budget - others - held }
 
-    /// Whether so many bytes are more than there ever is room for.
-    func exceedsAll(_ bytes: Int) -> Bool { bytes > budget }
+    /// Whether so many bytes exceed the whole budget.
+    package func exceedsAll(_ bytes: Int) -> Bool { bytes > budget }
 
-    /// More than half of the budget is spent: whoever takes nothing is to be cut off before others lose by it.
-    var isPressed: Bool { held > budget / 2 }
+    /// More than half of the budget is used: stalled subscribers are to be cut off before others lose frames.
+    package var isPressed: Bool { held > budget / 2 }
 
-    /// How often there was no room.
-    var refused: UInt64 { refusals.load(ordering: .relaxed) }
+    /// How often memory was refused.
+    package var refused: UInt64 { refusals.load(ordering: .relaxed) }
 
-    /// Gives the message so many bytes of its own, which the body writes.
+    /// Gives the message so many bytes of its own. The closure writes them.
     ///
-    /// - Returns: false when the budget, or the machine, has no room for it; the message is empty then.
-    func fill(
+    /// - Returns: false when the budget or the machine has no memory left; the message is empty then.
+    package func fill(
         _ message: Message, count: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void
     ) -> Bool {
         message.removeAll()
@@ -80,20 +80,20 @@ final class PayloadMemory: Sendable {
         return (try? message.borrow(UnsafeRawBufferPointer(copy.bytes), from: copy)) != nil
     }
 
-    /// Gives the message the bytes of one that came from elsewhere and is not used any more, without a copy.
+    /// Gives the message the bytes of a received message, without a copy. The received message must not be used any more.
     ///
-    /// - Returns: false when the budget has no room for it; the message is empty then.
-    func lend(_ message: Message, _ source: Message) -> Bool {
+    /// - Returns: false when the budget has no room; the message is empty then.
+    package func lend(_ message: Message, _ source: Message) -> Bool {
         message.removeAll()
         guard take(source.count) else { return false }
         let loan = Loan(source, self)
         return source.withUnsafeBytes { bytes in (try? message.borrow(bytes, from: loan)) != nil }
     }
 
-    /// Counts what can't be refused any more.
-    func add(_ bytes: Int) { taken.add(bytes, ordering: .relaxed) }
+    /// Counts bytes that cannot be refused any more.
+    package func add(_ bytes: Int) { taken.add(bytes, ordering: .relaxed) }
 
-    func giveBack(_ bytes: Int) { taken.subtract(bytes, ordering: .relaxed) }
+    package func giveBack(_ bytes: Int) { taken.subtract(bytes, ordering: .relaxed) }
 
     private func take(_ bytes: Int) -> Bool {
         let (_, sum) = taken.add(bytes, ordering: .relaxed)

@@ -1,32 +1,31 @@
-import BusProtocol
-import BusServer
-import CaptureCore
-import FrameRing
+package import BusProtocol
+package import BusServer
+package import FrameRing
 import Glibc
 import JSON
-import LinuxIO
+package import LinuxIO
 import ZeroMQ
 
-/// The socket at which local readers get a device's rings: `media/<device>.ring`.
+/// The socket that gives a device's rings to readers on this machine: `media/<device>.ring`.
 ///
-/// An open connection counts as a subscription. A reader that doesn't take what it is given loses its connection, so that
-/// nobody can make this process hold on to old rings.
-final class RingDoor<Form: Hashable> {
-    private final class Guest {
+/// An open connection counts as a subscription. A reader that does not read its messages loses its connection, so that
+/// no reader can make this process keep old rings.
+package final class RingSocket<Form: Hashable> {
+    private final class Reader {
         let socket: PacketSocket
         var token: Loop.Token?
         var timer: Loop.Token?
-        /// What it asked for, as it spelled it; nil before it did.
+        /// The rendition that it requested, in its own spelling; nil before the request.
         var text: String?
-        /// nil while what it asked for can't be made.
+        /// nil while the requested rendition cannot be made.
         var rendition: Form?
-        /// The ring that it was given last.
+        /// The last ring that it received.
         var ring = ""
-        /// Why it gets no frames, as it was told last.
+        /// The last error that it received.
         var error: BusError?
-        /// Rings that were sent while others lay unread.
+        /// Rings that were sent while earlier messages were unread.
         var unread = 0
-        /// It will be closed in a moment, and gets nothing any more.
+        /// Its connection will be closed in a moment; nothing more is sent.
         var isCut = false
         let peer: ConnectionGuard.Peer
         let user: User
@@ -39,7 +38,7 @@ final class RingDoor<Form: Hashable> {
         }
     }
 
-    /// Who was given a ring has its memory, whatever becomes of the connection.
+    /// A user who received a ring keeps its memory, also after the connection has ended.
     private struct User: Hashable {
         var uid: UInt32
         var gid: UInt32
@@ -49,35 +48,36 @@ final class RingDoor<Form: Hashable> {
     private let listening: FileDescriptor
     private let path: String
     private var watch: Loop.Token?
-    private var ledger: ConnectionLedger
-    private var guests: [Int32: Guest] = [:]
+    private var table: ConnectionTable
+    private var connected: [Int32: Reader] = [:]
     private var rings: [Form: RingWriter] = [:]
-    /// Who was given which ring of a rendition last. That of the device's own frames lives on when nobody wants it, as long as its stream.
+    /// The last ring of each rendition, and the users who received it. The ring of the device's own frames lives as long as its stream,
+    /// also without readers.
     private var given: [Form: (ring: String, users: Set<User>)] = [:]
     private var errors: [Form: BusError] = [:]
-    /// Connections that were cut because their reader did not read.
-    private(set) var cutCount: UInt64 = 0
-    /// Whether that one may come in.
-    var admits: (PeerCredentials) -> Bool = { _ in false }
-    /// Somebody asks for a rendition, perhaps as the first.
-    var onWish: (String) throws(BusError) -> Form = { (_: String) throws(BusError) -> Form in
+    /// Connections that were ended because their reader did not read.
+    package private(set) var cutCount: UInt64 = 0
+    /// Whether a user may connect.
+    package var admits: (PeerCredentials) -> Bool = { _ in false }
+    /// Called when a reader requests a rendition, which may have other readers already.
+    package var onRequest: (String) throws(BusError) -> Form = { (_: String) throws(BusError) -> Form in
         throw BusError(.shuttingDown, "The worker is ending.")
     }
-    /// The last one who had asked for it has gone.
-    var onLeave: (Form) -> Void = { _ in }
+    /// Called when a rendition has lost its last reader.
+    package var onLeave: (Form) -> Void = { _ in }
 
     private let lasting: Form?
     private let unauthorized: BusError
 
     private static var maximumRequestBytes: Int { 1024 }
-    /// How long a client has to ask for a rendition.
+    /// How long a client may take to request a rendition, milliseconds.
     private static var patience: Int64 { 1000 }
     private static var acceptsPerTurn: Int { 16 }
 
     /// - Parameters:
-    ///   - lasting: the rendition whose ring goes with the stream, and not with the last one who wanted it; nil: there is none.
-    ///   - unauthorized: what those are told who may not come in.
-    init(
+    ///   - lasting: the rendition whose ring lives as long as the stream, and not as long as its readers; nil: none.
+    ///   - unauthorized: the error for users who may not connect.
+    package init(
         _ loop: Loop, path: String, mode: UInt32, group: UInt32?, perUser: Int, total: Int, lasting: Form?,
         unauthorized: BusError
     ) throws(SystemError) {
@@ -85,7 +85,7 @@ final class RingDoor<Form: Hashable> {
         self.path = path
         self.lasting = lasting
         self.unauthorized = unauthorized
-        ledger = ConnectionLedger(perUser: perUser, total: total)
+        table = ConnectionTable(perUser: perUser, total: total)
         listening = try UnixSocket.listen(at: path, .packets, mode: mode, group: group)
         listen()
     }
@@ -93,52 +93,52 @@ final class RingDoor<Form: Hashable> {
     deinit { File.remove(path) }
 
     /// Connections that are open.
-    var count: Int { guests.count }
+    package var count: Int { connected.count }
 
     // MARK: Rings
 
-    /// Gives a new ring to all who want that rendition, and to those who come later.
-    func offer(_ rendition: Form, _ ring: RingWriter) {
+    /// Gives a new ring to all present and later readers of that rendition.
+    package func offer(_ rendition: Form, _ ring: RingWriter) {
         rings[rendition] = ring
         if given[rendition]?.ring != ring.plan.description.ring { given[rendition] = nil }
-        for guest in guests.values where guest.rendition == rendition { give(ring, to: guest) }
+        for reader in connected.values where reader.rendition == rendition { give(ring, to: reader) }
     }
 
-    /// There is no ring of that rendition any more.
-    func withdraw(_ rendition: Form) {
+    /// That rendition has no ring any more.
+    package func withdraw(_ rendition: Form) {
         rings[rendition] = nil
         if rendition != lasting { given[rendition] = nil }
     }
 
-    /// Ends the connections of all who may not be here any more.
+    /// Ends the connections of all users who may not connect any more.
     ///
-    /// - Returns: the rings that one of them was given, and may still read: others are to be made in their place.
-    func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {
+    /// - Returns: the rings that such a user received and can still read: they are to be replaced.
+    package func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {
         let compromised = given.filter { !$0.value.users.allSatisfy { admits($0.uid, $0.gid) } }
             .map { ($0.key, $0.value.ring) }
-        for guest in guests.values.filter({ !admits($0.user.uid, $0.user.gid) }) {
-            tell(unauthorized, to: guest)
-            close(guest)
+        for reader in connected.values.filter({ !admits($0.user.uid, $0.user.gid) }) {
+            send(unauthorized, to: reader)
+            close(reader)
         }
         return compromised
     }
 
-    /// All that somebody wants rings of and can't have as things are now: to be called when it may have changed. Each is told its
-    /// reason once, until there is another one.
-    func failures(_ all: [(rendition: Form, error: BusError)]) {
+    /// Sets the requested renditions that fail at present. Call this when that may have changed. A reader receives each error once,
+    /// until the error changes.
+    package func setFailures(_ all: [(rendition: Form, error: BusError)]) {
         guard !all.isEmpty || !errors.isEmpty else { return }
         errors = Dictionary(all.map { ($0.rendition, $0.error) }) { first, _ in first }
-        for guest in guests.values { tellError(guest) }
+        for reader in connected.values { sendError(reader) }
     }
 
-    /// A place may have become free for those who were refused one.
-    func retry() {
-        for guest in guests.values where guest.rendition == nil && guest.text != nil { wish(guest) }
+    /// Tries again the requests that were refused.
+    package func retry() {
+        for reader in connected.values where reader.rendition == nil && reader.text != nil { serve(reader) }
     }
 
-    /// Who reads rings of which rendition, as it spelled it.
-    var readers: [(peer: ConnectionGuard.Peer, rendition: String)] {
-        guests.values.compactMap { guest in guest.rendition == nil ? nil : guest.text.map { (guest.peer, $0) } }
+    /// The process and the rendition of each reader, in the reader's spelling.
+    package var readers: [(peer: ConnectionGuard.Peer, rendition: String)] {
+        connected.values.compactMap { reader in reader.rendition == nil ? nil : reader.text.map { (reader.peer, $0) } }
     }
 
     // MARK: Connections
@@ -154,7 +154,7 @@ final class RingDoor<Form: Hashable> {
                 admit(PacketSocket(owning: descriptor))
             }
         } catch {
-            // No descriptor is left: who waits, waits, and this loop is not to turn for it.
+            // No descriptor is left: connections wait, and this loop must not spin for them.
             loop.cancel(watch)
             loop.schedule(afterMilliseconds: 1000) { [weak self] in self?.listen() }
         }
@@ -165,115 +165,115 @@ final class RingDoor<Form: Hashable> {
         let isAdmitted = admits(peer)
         if !isAdmitted { _ = try? socket.send(JSONValue.object(["error": unauthorized.headerJSON]).serialized) }
         guard
-            ledger.open(descriptor: socket.rawValue, uid: peer.uid, pid: peer.pid)
+            table.open(descriptor: socket.rawValue, uid: peer.uid, pid: peer.pid)
         else { return }
-        let guest = Guest(socket, peer)
-        // It stays until its request is read, or its time is over: the kernel tells a connection that is closed over an unread one as
-        // broken, before what was said on it.
-        guest.isCut = !isAdmitted
-        guests[socket.rawValue] = guest
-        guest.token = loop.watch(.descriptor(socket.rawValue)) { [weak self, weak guest] in
-            guard let self, let guest else { return }
-            read(guest)
+        let reader = Reader(socket, peer)
+        // A refused connection stays until its request is read, or its time is over: if a connection is closed with unread data, the
+        // peer gets a reset before it can read the error.
+        reader.isCut = !isAdmitted
+        connected[socket.rawValue] = reader
+        reader.token = loop.watch(.descriptor(socket.rawValue)) { [weak self, weak reader] in
+            guard let self, let reader else { return }
+            read(reader)
         }
-        guest.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak guest] in
-            guard let self, let guest, guest.text == nil else { return }
-            guard !guest.isCut else { return close(guest) }
-            guest.text = "native"
-            wish(guest)
+        reader.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak reader] in
+            guard let self, let reader, reader.text == nil else { return }
+            guard !reader.isCut else { return close(reader) }
+            reader.text = "native"
+            serve(reader)
         }
     }
 
-    private func read(_ guest: Guest) {
+    private func read(_ reader: Reader) {
         let packet: Packet?
         do throws(SystemError) {
-            packet = try guest.socket.receive(maximumBytes: Self.maximumRequestBytes)
+            packet = try reader.socket.receive(maximumBytes: Self.maximumRequestBytes)
         } catch {
-            if error.code == EMSGSIZE { tell(.invalidParams("", "a request has 1024 bytes at most"), to: guest) }
-            return close(guest)
+            if error.code == EMSGSIZE { send(.invalidParams("", "a request has 1024 bytes at most"), to: reader) }
+            return close(reader)
         }
         guard let packet else { return }
-        if packet.isEnd { return close(guest) }
-        guard !guest.isCut else { return close(guest) }
-        guard guest.text == nil else { return }
+        if packet.isEnd { return close(reader) }
+        guard !reader.isCut else { return close(reader) }
+        guard reader.text == nil else { return }
         guard let request = packet.bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }), request.object != nil else {
-            tell(.invalidParams("", "a request is a JSON object"), to: guest)
-            return close(guest)
+            send(.invalidParams("", "a request is a JSON object"), to: reader)
+            return close(reader)
         }
         guard let text = request["rendition"] == nil ? "native" : request["rendition"]?.string else {
-            tell(.invalidParams("rendition", "a rendition is a text"), to: guest)
-            return close(guest)
+            send(.invalidParams("rendition", "a rendition is a text"), to: reader)
+            return close(reader)
         }
-        guest.text = text
-        wish(guest)
+        reader.text = text
+        serve(reader)
     }
 
-    private func wish(_ guest: Guest) {
-        guard let text = guest.text, !guest.isCut else { return }
+    private func serve(_ reader: Reader) {
+        guard let text = reader.text, !reader.isCut else { return }
         do throws(BusError) {
-            let rendition = try onWish(text)
-            guest.rendition = rendition
-            if let ring = rings[rendition] { give(ring, to: guest) }
-            tellError(guest)
+            let rendition = try onRequest(text)
+            reader.rendition = rendition
+            if let ring = rings[rendition] { give(ring, to: reader) }
+            sendError(reader)
         } catch {
-            tell(error, to: guest)
-            if error.reason == .invalidParams { close(guest) }
+            send(error, to: reader)
+            if error.reason == .invalidParams { close(reader) }
         }
     }
 
-    private func give(_ ring: RingWriter, to guest: Guest) {
+    private func give(_ ring: RingWriter, to reader: Reader) {
         let plan = ring.plan
-        guard !guest.isCut, guest.ring != plan.description.ring else { return }
-        guest.ring = plan.description.ring
-        guest.error = nil
-        // What lies unread keeps its ring's memory: one may, and one more.
-        guest.unread = guest.socket.hasUnread ? guest.unread + 1 : 0
-        guard guest.unread < 2 else { return cut(guest) }
-        if let rendition = guest.rendition {
-            given[rendition, default: (guest.ring, [])].users.insert(guest.user)
+        guard !reader.isCut, reader.ring != plan.description.ring else { return }
+        reader.ring = plan.description.ring
+        reader.error = nil
+        // An unread message keeps the memory of its ring: two are allowed.
+        reader.unread = reader.socket.hasUnread ? reader.unread + 1 : 0
+        guard reader.unread < 2 else { return cut(reader) }
+        if let rendition = reader.rendition {
+            given[rendition, default: (reader.ring, [])].users.insert(reader.user)
         }
         let message: JSONValue = [
             "ring": .string(plan.description.ring), "size": JSONValue(plan.size),
             "slots": JSONValue(plan.description.slots), "slotBytes": JSONValue(plan.description.slotBytes),
             "keep": JSONValue(plan.description.keep),
         ]
-        send(message, descriptor: ring.readerDescriptor, to: guest)
+        send(message, descriptor: ring.readerDescriptor, to: reader)
     }
 
-    private func tellError(_ guest: Guest) {
-        guard let rendition = guest.rendition else { return }
-        if let error = errors[rendition] { tell(error, to: guest) } else { guest.error = nil }
+    private func sendError(_ reader: Reader) {
+        guard let rendition = reader.rendition else { return }
+        if let error = errors[rendition] { send(error, to: reader) } else { reader.error = nil }
     }
 
-    // Who has not read the one before is told once it has: the next time that this is called, which is once a second.
-    private func tell(_ error: BusError, to guest: Guest) {
-        guard !guest.isCut, guest.error != error, !guest.socket.hasUnread else { return }
-        guest.error = error
-        send(["error": error.headerJSON], descriptor: nil, to: guest)
+    // A reader that has not read the last message gets the error later: this is called again once a second.
+    private func send(_ error: BusError, to reader: Reader) {
+        guard !reader.isCut, reader.error != error, !reader.socket.hasUnread else { return }
+        reader.error = error
+        send(["error": error.headerJSON], descriptor: nil, to: reader)
     }
 
-    private func send(_ message: JSONValue, descriptor: Int32?, to guest: Guest) {
-        if (try? guest.socket.send(message.serialized, descriptor: descriptor)) != true { cut(guest) }
+    private func send(_ message: JSONValue, descriptor: Int32?, to reader: Reader) {
+        if (try? reader.socket.send(message.serialized, descriptor: descriptor)) != true { cut(reader) }
     }
 
-    // Not from within: it may be one of those that somebody is just going through, and its end changes what is wanted.
-    private func cut(_ guest: Guest) {
-        guest.isCut = true
+    // Later, from the loop: a caller may be iterating over the readers, and the end of one changes the wanted renditions.
+    private func cut(_ reader: Reader) {
+        reader.isCut = true
         cutCount += 1
-        loop.schedule(at: 0) { [weak self, weak guest] in
-            guard let self, let guest else { return }
-            close(guest)
+        loop.schedule(at: 0) { [weak self, weak reader] in
+            guard let self, let reader else { return }
+            close(reader)
         }
     }
 
-    private func close(_ guest: Guest) {
-        let descriptor = guest.socket.rawValue
-        guard guests[descriptor] === guest else { return }
-        guests[descriptor] = nil
-        loop.cancel(guest.token)
-        loop.cancel(guest.timer)
-        _ = ledger.close(descriptor: descriptor)
-        guard let rendition = guest.rendition, !guests.values.contains(where: { $0.rendition == rendition }) else {
+    private func close(_ reader: Reader) {
+        let descriptor = reader.socket.rawValue
+        guard connected[descriptor] === reader else { return }
+        connected[descriptor] = nil
+        loop.cancel(reader.token)
+        loop.cancel(reader.timer)
+        _ = table.close(descriptor: descriptor)
+        guard let rendition = reader.rendition, !connected.values.contains(where: { $0.rendition == rendition }) else {
             return
         }
         onLeave(rendition)

@@ -1,42 +1,62 @@
-import BusProtocol
-import BusServer
-import CaptureCore
+package import BusProtocol
+package import BusServer
+package import CaptureCore
 import LinuxIO
-import Logging
-import ZeroMQ
+package import Logging
+package import ZeroMQ
 
-/// What the process of every device stands on, whatever the device is: its lock file, its loop, its media socket with the door
-/// before it.
-final class Premises {
-    let device: String
-    let logger: Logger
-    let directory: RuntimeDirectory
-    let mediaPath: String
-    /// The group that may connect, and the mode that sockets have for it.
-    let group: UInt32?
-    var mode: UInt32 { group == nil ? 0o600 : 0o660 }
-    let loop: Loop
-    let context: Context
-    let doors: Doors
-    let connections: ConnectionGuard
-    let socket: MediaSocket
-    let errors: ErrorTeller
+/// The parts that every process needs that delivers the frames, sound or sets of one device or rig: the lock file, the loop, the
+/// media socket and the access control in front of it.
+package final class DeliveryProcess {
+    package struct Options {
+        /// The id of the device, or the name of the rig.
+        package var name: String
+        /// What the name is, in error messages.
+        package var nameTitle = "device id"
+        package var runtimeDirectory: String
+        /// The group that may connect to the media socket; nil: only the process's own user.
+        package var group: String?
+        /// Connections to the media socket, of one user and in all.
+        package var connectionsPerUser = 128
+        package var connections = 1024
+        /// Messages that wait for each slow subscriber at most.
+        package var waitingMessages = MediaSocket.waitingFrames
+        /// The users who may connect at first.
+        package var access = DoorList.closed(owner: CurrentProcess.uid)
+
+        package init(name: String, runtimeDirectory: String) {
+            self.name = name
+            self.runtimeDirectory = runtimeDirectory
+        }
+    }
+
+    package let name: String
+    package let logger: Logger
+    package let directory: RuntimeDirectory
+    package let mediaPath: String
+    /// The group that may connect to the sockets of this process, and the mode of their files.
+    package let group: UInt32?
+    package var mode: UInt32 { group == nil ? 0o600 : 0o660 }
+    package let loop: Loop
+    package let context: Context
+    package let access: AccessControl
+    package let connections: ConnectionGuard
+    package let socket: MediaSocket
+    package let errors: ErrorPublisher
     private let lock: LockFile
     private let doorkeeper: Doorkeeper
 
-    /// Takes the device's lock file and opens its media socket. To be called on the thread that then runs the loop.
+    /// Takes the lock file and opens the media socket. Call this on the thread that then runs the loop.
     ///
-    /// - Parameter waitingMessages: that wait for a slow subscriber at most, each.
-    /// - Throws: `deviceTaken` when another process has the device.
-    init(
-        _ options: WorkerOptions, waitingMessages: Int = MediaSocket.waitingFrames, logger: Logger
-    ) throws(WorkerError) {
-        device = options.device
-        var logger = logger
-        logger[metadataKey: LogKeys.deviceID] = "\(options.device)"
+    /// - Parameter lockPath: returns the path of the lock file.
+    /// - Throws: `deviceTaken` when another process holds the lock file.
+    package init(
+        _ options: Options, lockPath: (RuntimeDirectory) -> String, logger: Logger
+    ) throws(StartError) {
+        name = options.name
         self.logger = logger
-        guard DeviceID.isValid(options.device) else {
-            throw .usage("'\(options.device)' is no device id: 1 to 32 of a–z, 0–9 and -")
+        guard DeviceID.isValid(options.name) else {
+            throw .usage("'\(options.name)' is no \(options.nameTitle): 1 to 32 of a–z, 0–9 and -")
         }
         do {
             directory = try RuntimeDirectory(options.runtimeDirectory)
@@ -49,30 +69,30 @@ final class Premises {
             if group == nil { throw .usage("there is no group '\(name)'") }
         }
         self.group = group
-        let lockPath = directory.deviceLock(options.device)
+        let lockPath = lockPath(directory)
         do throws(SystemError) {
-            // Signed, so that a coordinator that didn't start it finds it also when it says nothing.
+            // Signed: a coordinator that did not start this process finds it even if it never connects.
             lock = try LockFile(lockPath, isSigned: true)
         } catch {
             throw error.isWouldBlock ? .deviceTaken(lockPath) : .failed("\(error)")
         }
         CurrentProcess.raiseDescriptorLimit()
-        // For the device and what a stream needs.
+        // For the device, or the sockets of a rig's devices, and what a stream needs.
         Context.reserveDescriptors(64)
-        mediaPath = directory.mediaSocket(options.device)
+        mediaPath = directory.mediaSocket(options.name)
         do {
             loop = try Loop()
             context = try Context()
-            doors = Doors(options.doors ?? .closed(owner: CurrentProcess.uid))
-            doorkeeper = try Doorkeeper(context, loop) { [doors] _, peer in
-                doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
+            access = AccessControl(options.access)
+            doorkeeper = try Doorkeeper(context, loop) { [access] _, peer in
+                access.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
             }
             connections = ConnectionGuard(
                 loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
             socket = try MediaSocket(
                 context, loop, connections, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group,
-                waitingMessages: waitingMessages)
-            errors = ErrorTeller(device: options.device, loop, socket)
+                waitingMessages: options.waitingMessages)
+            errors = ErrorPublisher(device: options.name, loop, socket)
         } catch {
             throw .failed("\(error)")
         }

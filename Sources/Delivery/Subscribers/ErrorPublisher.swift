@@ -1,52 +1,52 @@
-import BusProtocol
-import BusServer
+package import BusProtocol
+package import BusServer
 import LinuxIO
-import ZeroMQ
+package import ZeroMQ
 
-/// Tells subscribers why they get no frames, on their own topics.
+/// Publishes to subscribers, on their own topics, why they get no frames.
 ///
-/// The first at once, and further ones with a little distance: a subscriber of many refused topics would lose most of a burst,
-/// since libzmq keeps only a few messages for it.
-final class ErrorTeller {
-    typealias Refusal = (topic: SubscriptionTable.Subscribed, error: BusError)
+/// The first error is sent at once, further ones at short intervals: libzmq keeps only a few messages for a subscriber, and one
+/// with many refused topics would lose most of a burst.
+package final class ErrorPublisher {
+    package typealias Refusal = (topic: SubscribedTopic, error: BusError)
 
     private let device: String
     private let loop: Loop
     private let socket: MediaSocket
-    private var waiting: [SubscriptionTable.Subscribed] = []
-    /// Of those that wait.
-    private var reasons: [SubscriptionTable.Subscribed: BusError] = [:]
-    /// What ``failures(_:)`` was told last.
-    private var failing: [SubscriptionTable.Subscribed: BusError] = [:]
+    private var waiting: [SubscribedTopic] = []
+    /// The errors of the waiting topics.
+    private var reasons: [SubscribedTopic: BusError] = [:]
+    /// The last argument of ``setFailures(_:)``.
+    private var failing: [SubscribedTopic: BusError] = [:]
     private var lastTime = Int64.min / 2
     private var isWaiting = false
-    /// The socket can't be used any more.
-    var onFailure: ((ZeroMQError) -> Void)?
+    /// Called when the socket has failed for good.
+    package var onFailure: ((ZeroMQError) -> Void)?
 
     /// Nanoseconds from one message to the next.
     private static let distance: Int64 = 2_000_000
 
-    init(device: String, _ loop: Loop, _ socket: MediaSocket) {
+    package init(device: String, _ loop: Loop, _ socket: MediaSocket) {
         self.device = device
         self.loop = loop
         self.socket = socket
     }
 
-    /// Somebody has just subscribed to what can't be had.
-    func tell(_ topic: SubscriptionTable.Subscribed, _ error: BusError) {
+    /// Publishes the error of a topic that has just been subscribed to and is refused.
+    package func publish(_ topic: SubscribedTopic, _ error: BusError) {
         add(topic, error)
         next()
     }
 
-    /// Somebody else has subscribed: if that is a topic that fails just now, it is told again.
-    func tellAgain(_ topic: [UInt8]) {
+    /// Publishes a failing topic's error again, for a further subscriber.
+    package func publishAgain(_ topic: [UInt8]) {
         guard let (topic, error) = failing.first(where: { $0.key.topic == topic }) else { return }
-        tell(topic, error)
+        publish(topic, error)
     }
 
-    /// All that is wanted and can't be made as things are now: to be called when it may have changed. What is new is told, what is
-    /// no longer true isn't told any more.
-    func failures(_ all: [Refusal]) {
+    /// Sets all wanted topics that fail at present. Call this when that may have changed: new errors are published, and errors
+    /// that no longer hold are taken out of the queue.
+    package func setFailures(_ all: [Refusal]) {
         guard !all.isEmpty || !failing.isEmpty else { return }
         let before = failing
         failing = Dictionary(all.map { ($0.topic, $0.error) }) { first, _ in first }
@@ -56,14 +56,14 @@ final class ErrorTeller {
         next()
     }
 
-    /// All of them: to be called once a second. A round that is not done yet is not begun anew.
-    func tell(_ all: [Refusal]) {
+    /// Publishes all errors. Call this once a second. While the last round is not finished, no new round begins.
+    package func publishAll(_ all: [Refusal]) {
         guard waiting.isEmpty else { return }
         for (topic, error) in all { add(topic, error) }
         next()
     }
 
-    private func add(_ topic: SubscriptionTable.Subscribed, _ error: BusError) {
+    private func add(_ topic: SubscribedTopic, _ error: BusError) {
         if reasons.updateValue(error, forKey: topic) == nil { waiting.append(topic) }
     }
 
@@ -79,7 +79,7 @@ final class ErrorTeller {
     }
 
     private func send(_ now: Int64) {
-        // The newest first: whoever has just come knows least.
+        // The newest first: a new subscriber has had no error yet.
         guard let topic = waiting.popLast(), let error = reasons.removeValue(forKey: topic) else { return }
         lastTime = now
         do throws(ZeroMQError) {

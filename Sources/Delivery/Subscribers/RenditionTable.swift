@@ -1,61 +1,58 @@
-import BusProtocol
+package import BusProtocol
 
-/// Which renditions of one device are to be made, for which topics, which wait for a place, and which can't be had.
-struct WantedRenditions<Form: Hashable> {
-    typealias Subscribed = SubscriptionTable.Subscribed
-    typealias Change = SubscriptionTable.Change
+/// The renditions of one device that are to be made, with their topics; those that wait for a place; and those that are refused.
+package struct RenditionTable<Form: Hashable> {
+    /// A rendition and its topics: one topic per spelling.
+    package struct Wanted: Hashable {
+        package let rendition: Form
+        package var topics: [SubscribedTopic]
+        /// At least one reader has a connection for its rings.
+        package var hasRing = false
 
-    /// A rendition, and the topics that ask for it: one per spelling.
-    struct Wanted: Hashable {
-        let rendition: Form
-        var topics: [Subscribed]
-        /// Somebody has a connection for rings of it.
-        var hasRing = false
-
-        var isEmpty: Bool { topics.isEmpty && !hasRing }
-        /// Somebody wants to know where it lies in a ring, or has a connection for it.
-        var needsRing: Bool { hasRing || topics.contains { $0.kind == .buffer } }
+        package var isEmpty: Bool { topics.isEmpty && !hasRing }
+        /// A subscriber wants its place in a ring, or a reader has a connection for its rings.
+        package var needsRing: Bool { hasRing || topics.contains { $0.kind == .buffer } }
     }
 
     private struct Refusal {
         let number: UInt64
         let error: BusError
-        /// nil: it could not be made in any case. Otherwise it waits for a place.
+        /// nil: it cannot be made at all. If set, it waits for a place.
         let rendition: Form?
     }
 
     private let maximumRenditions: Int
     private let maximumTopics: Int
     private var lastNumber: UInt64 = 0
-    private var refusals: [Subscribed: Refusal] = [:]
-    /// What is to be made, in the order in which it was asked for.
-    private(set) var wanted: [Wanted] = []
+    private var refusals: [SubscribedTopic: Refusal] = [:]
+    /// The renditions to be made, in the order of their first subscription.
+    package private(set) var wanted: [Wanted] = []
     /// Subscriptions that were ignored because there are too many.
-    private(set) var ignored: UInt64 = 0
+    package private(set) var ignored: UInt64 = 0
 
     /// - Parameters:
     ///   - maximumRenditions: distinct renditions that are made at the same time.
     ///   - maximumTopics: distinct topics that are remembered.
-    init(maximumRenditions: Int, maximumTopics: Int) {
+    package init(maximumRenditions: Int, maximumTopics: Int) {
         self.maximumRenditions = maximumRenditions
         self.maximumTopics = maximumTopics
     }
 
     /// Topics that are remembered.
-    var count: Int { wanted.reduce(refusals.count) { $0 + $1.topics.count } }
+    package var count: Int { wanted.reduce(refusals.count) { $0 + $1.topics.count } }
 
-    /// Topics that get an error instead.
-    var refused: [(topic: Subscribed, error: BusError)] { refusals.map { ($0.key, $0.value.error) } }
+    /// Topics that get an error instead of frames.
+    package var refused: [(topic: SubscribedTopic, error: BusError)] { refusals.map { ($0.key, $0.value.error) } }
 
-    /// Why the topic gets an error, if so.
-    func refusal(of subscribed: Subscribed) -> (topic: Subscribed, error: BusError)? {
+    /// The error of a refused topic.
+    package func refusal(of subscribed: SubscribedTopic) -> (topic: SubscribedTopic, error: BusError)? {
         refusals[subscribed].map { (subscribed, $0.error) }
     }
 
-    /// Somebody has subscribed, perhaps not as the first one.
+    /// Adds a subscription; the topic may have others already.
     ///
-    /// - Parameter rendition: what it asks for, or why it can't be had.
-    mutating func add(_ subscribed: Subscribed, _ rendition: Result<Form, BusError>) -> Change {
+    /// - Parameter rendition: the topic's rendition, or why it cannot be made.
+    package mutating func add(_ subscribed: SubscribedTopic, _ rendition: Result<Form, BusError>) -> SubscriptionChange {
         guard refusals[subscribed] == nil, !wanted.contains(where: { $0.topics.contains(subscribed) }) else {
             return .none
         }
@@ -78,8 +75,8 @@ struct WantedRenditions<Form: Hashable> {
         }
     }
 
-    /// The last subscriber of the topic has gone.
-    mutating func remove(_ subscribed: Subscribed) -> Change {
+    /// Removes a topic that has lost its last subscriber.
+    package mutating func remove(_ subscribed: SubscribedTopic) -> SubscriptionChange {
         if refusals.removeValue(forKey: subscribed) != nil { return .forgotten }
         guard let index = wanted.firstIndex(where: { $0.topics.contains(subscribed) }) else { return .none }
         wanted[index].topics.removeAll { $0 == subscribed }
@@ -87,8 +84,8 @@ struct WantedRenditions<Form: Hashable> {
         return .wanted
     }
 
-    /// Somebody wants rings of a rendition, perhaps not as the first one.
-    mutating func addRing(_ rendition: Form) throws(BusError) {
+    /// Adds a reader of a rendition's rings; the rendition may have others already.
+    package mutating func addRing(_ rendition: Form) throws(BusError) {
         if let index = wanted.firstIndex(where: { $0.rendition == rendition }) {
             wanted[index].hasRing = true
         } else {
@@ -97,8 +94,8 @@ struct WantedRenditions<Form: Hashable> {
         }
     }
 
-    /// The last one who wanted rings of it has gone.
-    mutating func removeRing(_ rendition: Form) {
+    /// The rendition's rings have lost their last reader.
+    package mutating func removeRing(_ rendition: Form) {
         guard let index = wanted.firstIndex(where: { $0.rendition == rendition }) else { return }
         wanted[index].hasRing = false
         removeIfEmpty(index)
@@ -116,13 +113,13 @@ struct WantedRenditions<Form: Hashable> {
             maximum: maximumRenditions)
     }
 
-    private mutating func refuse(_ subscribed: Subscribed, _ error: BusError, waiting rendition: Form?) -> Change {
+    private mutating func refuse(_ subscribed: SubscribedTopic, _ error: BusError, waiting rendition: Form?) -> SubscriptionChange {
         lastNumber += 1
         refusals[subscribed] = Refusal(number: lastNumber, error: error, rendition: rendition)
         return .refused(subscribed, error)
     }
 
-    // A place has become free: for the rendition that has waited longest, and all spellings of it.
+    // A place is free: the rendition that has waited longest gets it, with all its spellings.
     private mutating func admitNext() {
         let waiting = refusals.filter { $0.value.rendition != nil }.sorted { $0.value.number < $1.value.number }
         guard let rendition = waiting.first?.value.rendition else { return }

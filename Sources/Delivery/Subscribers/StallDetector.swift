@@ -1,15 +1,15 @@
-/// Finds the connections whose peer does not take what is sent to it: by how much lies there unread, looked at again and again.
-struct StallWatch {
+/// Finds the connections whose peer does not read: the unread bytes of each are compared again and again.
+struct StallDetector {
     private struct Sight {
         var unread: Int
-        /// Since when it is that much, and since when it was never nothing.
+        /// Since when `unread` has this value, and since when it was never zero.
         var since: Int64
         var undrained: Int64
     }
 
-    /// Nanoseconds after which a peer counts as one that takes nothing.
+    /// Nanoseconds after which a peer that reads nothing has stalled.
     static let limit: Int64 = 2_000_000_000
-    /// Nanoseconds after which a peer that takes something, but never all, has to give way to the others.
+    /// Nanoseconds after which a peer that reads something, but never all, is too slow.
     static let slowLimit: Int64 = 10_000_000_000
     private static let interval: Int64 = 250_000_000
 
@@ -19,11 +19,11 @@ struct StallWatch {
     /// Whether it is time for another ``look(_:at:isSpent:)``.
     func isDue(at now: Int64) -> Bool { now - lastTime >= Self.interval }
 
-    /// Takes note of what each connection's peer has not read.
+    /// Notes the unread bytes of each connection.
     ///
-    /// - Parameter isSpent: others have lost frames since the last look because there was no memory left.
-    /// - Returns: those that have taken nothing for ``limit`` while they were looked at, and where all is spent those that have always
-    ///   left something for ``slowLimit``.
+    /// - Parameter isSpent: since the last call, others have lost frames because no memory was left.
+    /// - Returns: the peers that have read nothing for ``limit``, and if `isSpent` also those that have never read all for
+    ///   ``slowLimit``.
     mutating func look(_ connections: [(connection: Int32, bytes: Int)], at now: Int64, isSpent: Bool) -> [Int32] {
         lastTime = now
         let before = seen
@@ -39,6 +39,6 @@ struct StallWatch {
         return stalled
     }
 
-    /// Nobody has to be found any more.
+    /// Forgets all connections: memory is no longer short.
     mutating func rest() { if !seen.isEmpty { seen = [:] } }
 }

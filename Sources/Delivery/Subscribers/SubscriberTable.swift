@@ -1,22 +1,22 @@
 import BusProtocol
 
-/// Who subscribes to what, connection by connection.
+/// The subscriptions of each connection.
 ///
-/// libzmq tells a publisher that the last subscriber of a topic has gone also when somebody unsubscribes who never
-/// subscribed (seen with 4.3.4). Without a ledger of our own, one peer could end the stream of all others.
-struct SubscriberLedger {
+/// libzmq reports that a topic has lost its last subscriber also when a peer unsubscribes that never subscribed (seen with 4.3.4).
+/// Without a table of our own, one peer could end the stream of all others.
+struct SubscriberTable {
     private var holders: [[UInt8]: Set<Int32>] = [:]
     private var topics: [Int32: Set<[UInt8]>] = [:]
-    /// Subscriptions that were not taken in because there are too many.
+    /// Subscriptions that were ignored because there are too many.
     private(set) var ignored: UInt64 = 0
 
     /// Topics of one connection.
     private static let maximumTopics = 256
 
-    /// What each connection is subscribed to.
+    /// The topics of each connection.
     var subscriptions: [Int32: Set<[UInt8]>] { topics }
 
-    /// What a subscription is to the topic.
+    /// What a subscription means for its topic.
     enum Subscription { case first, further, repeated, ignored }
 
     mutating func subscribe(_ topic: [UInt8], by connection: Int32) -> Subscription {
@@ -43,9 +43,9 @@ struct SubscriberLedger {
         (topics.removeValue(forKey: connection) ?? []).filter { remove(connection, from: $0) }
     }
 
-    /// Some connection has ended that had subscribed to the topic; those that are not open any more are taken out.
+    /// A connection that had subscribed to the topic has ended: removes all connections that are not open any more.
     ///
-    /// Its end may have been told before its subscription was read.
+    /// The end of a connection may be reported before its subscription is read.
     ///
     /// - Returns: the topics that have lost their last subscriber.
     mutating func sweep(_ topic: [UInt8], isOpen: (Int32) -> Bool) -> [[UInt8]] {

@@ -2,30 +2,30 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// When a media socket is looked at for news of its subscribers: whenever libzmq has any, or, while much goes out, each time just before.
+/// Reads the subscriptions that arrive at a media socket: as soon as they arrive, or, during a run of frames, just before each frame.
 ///
-/// libzmq wakes whoever watches the socket also when its own thread has taken a message away, that is once more for each frame; that
-/// costs as much as to publish it.
-final class SubscriptionWatch {
+/// libzmq wakes a watcher of the socket also when its own thread has taken a message, that is once for each frame. That costs as much
+/// as publishing the frame.
+final class SubscriptionPoller {
     private let loop: Loop
     private let socket: Socket
     private let read: () -> Void
-    /// nil: it is looked at with what goes out.
+    /// nil: the socket is polled before each frame.
     private var token: Loop.Token?
     private var timer: Loop.Token?
     private var last: Int64 = 0
-    /// What went out without a longer pause.
+    /// Frames that were sent without a longer pause.
     private var run = 0
     private var hasSent = false
 
-    /// Nanoseconds between two looks that a subscriber may wait for: he waits for the next frame anyway.
+    /// The longest time between two polls, nanoseconds: a subscriber waits for the next frame anyway.
     private static let longestInterval: Int64 = 60_000_000
-    /// What goes out in a run before libzmq isn't listened to any more.
+    /// Frames of a run after which the socket is polled and not watched.
     private static let shortestRun = 8
-    /// Nanoseconds after which libzmq is listened to again when nothing has come.
+    /// Nanoseconds without a frame after which the socket is watched again.
     private static let patience: Int64 = 250_000_000
 
-    /// - Parameter read: takes what subscribers have said.
+    /// - Parameter read: reads the waiting subscriptions.
     init(_ loop: Loop, _ socket: Socket, read: @escaping () -> Void) {
         self.loop = loop
         self.socket = socket
@@ -33,13 +33,13 @@ final class SubscriptionWatch {
         listen()
     }
 
-    /// Whether libzmq's word is waited for.
+    /// Whether the loop watches the socket.
     var isListening: Bool { token != nil }
 
-    /// Something goes out.
+    /// Notes that a message is sent.
     func sends() { hasSent = true }
 
-    /// A frame has come, which may go out.
+    /// Notes that a frame has arrived, which may be sent.
     func frame(at now: Int64) {
         let isQuick = now - last <= Self.longestInterval
         last = now
@@ -52,11 +52,11 @@ final class SubscriptionWatch {
         }
     }
 
-    /// Hears what there is, if libzmq isn't listened to. To be called before each frame is taken.
+    /// Reads waiting subscriptions, unless the loop watches the socket. Call this before each frame is taken.
     func hear() {
         guard !isListening, socket.readiness().canReceive else { return }
         read()
-        // What is too much for one turn is read by the loop, between other work.
+        // The loop reads the rest, between other work.
         if socket.readiness().canReceive { listen() }
     }
 
@@ -65,7 +65,7 @@ final class SubscriptionWatch {
         loop.cancel(timer)
         timer = nil
         guard token == nil else { return }
-        // Watching begins with a look at what is there.
+        // Watching begins with a look at what has arrived already.
         token = loop.watch(.socket(socket)) { [weak self] in self?.read() }
     }
 
@@ -75,12 +75,12 @@ final class SubscriptionWatch {
         arm()
     }
 
-    // One timer for all that comes meanwhile, not one a frame.
+    // One timer for all frames until then, not one for each frame.
     private func arm() {
-        timer = loop.schedule(at: last + Self.patience) { [weak self] in self?.judge() }
+        timer = loop.schedule(at: last + Self.patience) { [weak self] in self?.check() }
     }
 
-    private func judge() {
+    private func check() {
         timer = nil
         if MonotonicClock.now() - last < Self.patience { arm() } else { listen() }
     }

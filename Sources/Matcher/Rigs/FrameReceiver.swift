@@ -1,19 +1,20 @@
 import BusProtocol
 import BusServer
+import Delivery
 import JSON
 import ZeroMQ
 
-/// The frames of one device in one rendition, as any subscriber gets them.
-final class FrameIntake {
-    /// A frame as it came.
+/// Receives the frames of one device in one rendition, as any subscriber does.
+final class FrameReceiver {
+    /// A received frame.
     struct Frame {
         let header: Message
         let payload: Message
         /// CLOCK_MONOTONIC, nanoseconds.
         let time: Int64
-        /// How many frames of its stream it is after the one before.
+        /// The distance from the previous frame of its stream, in sequence numbers.
         let step: Int64
-        /// It is the first of its stream.
+        /// Whether it is the first of its stream.
         let beginsStream: Bool
     }
 
@@ -24,12 +25,12 @@ final class FrameIntake {
     private var stream: [UInt8] = []
     private var sequence: Int64 = 0
     var onFrame: ((Frame) -> Void)?
-    /// Why there are no frames.
+    /// Called with the reason when there are no frames.
     var onError: ((BusError) -> Void)?
-    /// Frames that were lost here because memory was short, or that no one can read.
+    /// Frames that were lost here because memory was short, or because they cannot be read.
     private(set) var lost: UInt64 = 0
 
-    /// Messages that may wait to be read: those that belong together come at about the same time.
+    /// Messages that may wait to be read: the frames of a set arrive at about the same time.
     private static let waitingMessages = 4
     private static let messagesPerTurn = 8
 

@@ -4,10 +4,10 @@ import JSON
 import Logging
 import ZeroMQ
 
-/// What a rig is, as the bus tells it (`state/rig/<name>/`). It outlives the coordinator, for a while.
-final class RigWatch {
+/// Reads a rig's devices and tolerance from the bus (`state/rig/<name>/`). The last value is kept for a while without a coordinator.
+final class RigReader {
     struct Device: Hashable {
-        /// nil: the device is not there.
+        /// nil: the device is not connected.
         var id: String?
         var uniqueID: String
 
@@ -30,16 +30,16 @@ final class RigWatch {
     private var graceTimer: Loop.Token?
     private(set) var rig: Rig?
 
-    /// The rig is another now.
+    /// Called when the rig has changed.
     var onChange: ((Rig) -> Void)?
-    /// There is no such rig any more.
+    /// Called when the rig no longer exists.
     var onGone: (() -> Void)?
-    /// Nobody has told of the rig for so long that nobody will.
+    /// Called when no coordinator has published the rig for the whole grace period.
     var onAbandoned: (() -> Void)?
 
     private static let messagesPerTurn = 32
 
-    /// - Parameter graceMilliseconds: how long this goes on without a coordinator.
+    /// - Parameter graceMilliseconds: the grace period without a coordinator.
     init(
         _ context: Context, _ loop: Loop, _ directory: RuntimeDirectory, rig name: String, graceMilliseconds: Int64,
         logger: Logger
@@ -66,7 +66,7 @@ final class RigWatch {
 
     private func readMonitor() {
         while let frames = try? monitor.receive() {
-            // The next one tells of the rig first thing; if it knows of none, it says nothing at all.
+            // The next coordinator publishes the rig at once; if it does not know the rig, it publishes nothing.
             if MonitorEvent(frames)?.kind == .disconnected { startGrace() }
         }
     }
@@ -86,26 +86,26 @@ final class RigWatch {
                 onGone?()
                 return
             }
-            guard let told = Rig(value) else {
-                logger.error("what the bus says of the rig can't be read and is ignored")
+            guard let rig = Rig(value) else {
+                logger.error("the rig's published state can't be read and is ignored")
                 continue
             }
             loop.cancel(graceTimer)
-            guard told != rig else { continue }
-            rig = told
-            onChange?(told)
+            guard rig != self.rig else { continue }
+            self.rig = rig
+            onChange?(rig)
         }
     }
 }
 
-extension RigWatch.Rig {
+extension RigReader.Rig {
     fileprivate init?(_ json: JSONValue) {
         guard let listed = json["devices"]?.array, !listed.isEmpty else { return nil }
         devices = []
         for device in listed {
             guard let uniqueID = device["uniqueID"]?.string else { return nil }
             let id = device["id"]?.string.flatMap { DeviceID.isValid($0) ? $0 : nil }
-            devices.append(RigWatch.Device(id: id, uniqueID: uniqueID))
+            devices.append(RigReader.Device(id: id, uniqueID: uniqueID))
         }
         tolerance = json["tolerance"]?.double.flatMap { (0...10_000).contains($0) ? Int64($0 * 1_000_000) : nil }
     }

@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+public import Delivery
 import Glibc
 import JSON
 public import LinuxIO
@@ -12,17 +13,17 @@ public struct SetMatcherOptions: Sendable {
     /// The rig's name.
     public var set: String
     public var runtimeDirectory: String
-    /// Holds who may come in, as ``DoorList`` has it; read at the start and whenever it changes. nil, or it can't be read: nobody but
-    /// root and the matcher's own user.
+    /// The file with the access list (``DoorList``); it is read at the start and whenever it changes. nil, or a file that cannot be
+    /// read: only root and the matcher's own user may connect.
     public var doorsPath: String?
-    /// The group that may connect to its socket; nil: only the matcher's own user.
+    /// The group that may connect to the rig's socket; nil: only the matcher's own user.
     public var group: String?
     /// Distinct renditions of which sets are made at the same time.
     public var renditions = 8
     /// Connections to the socket, of one user and in all.
     public var connectionsPerUser = 128
     public var connections = 1024
-    /// How long it goes on without a coordinator.
+    /// How long the matcher runs without a coordinator.
     public var graceMilliseconds: Int64 = 30_000
 
     public init(set: String, runtimeDirectory: String) {
@@ -31,78 +32,55 @@ public struct SetMatcherOptions: Sendable {
     }
 }
 
-/// Matches the frames of a rig's devices, which it gets as any subscriber does, and publishes them as sets on the rig's own
-/// socket. It opens no device, and subscribes to one only while somebody wants sets.
+/// Matches the frames of a rig's devices and publishes them as sets on the rig's own socket.
+///
+/// It receives the frames as any subscriber does. It opens no device, and subscribes to the devices only while sets are subscribed to.
 public final class SetMatcher {
     private let options: SetMatcherOptions
     private let logger: Logger
-    private let directory: RuntimeDirectory
-    private let lock: LockFile
+    private let process: DeliveryProcess
     private let loop: Loop
-    private let context: Context
-    private let doors: Doors
-    private let doorsWatch: FileWatch?
-    private let doorkeeper: Doorkeeper
-    private let connections: ConnectionGuard
+    private let accessWatch: FileWatch?
     private let socket: MediaSocket
-    private let errors: ErrorTeller
-    private let watch: RigWatch
+    private let errors: ErrorPublisher
+    private let rigReader: RigReader
     private let reports: Socket
     private let memory = PayloadMemory(budget: PayloadMemory.defaultBudget)
     private var table: SubscriptionTable
-    private var runs: [Rendition: SetRun] = [:]
-    private var ending: WorkerEnding?
+    private var streams: [Rendition: SetStream] = [:]
+    private var ending: ProcessEnding?
     private let heartbeatTopic = Topic.heartbeat.bytes
 
     /// Takes the rig's lock file and opens its socket.
     ///
     /// - Throws: `deviceTaken` when another matcher has the rig.
-    public init(_ options: SetMatcherOptions, logger: Logger) throws(WorkerError) {
+    public init(_ options: SetMatcherOptions, logger: Logger) throws(StartError) {
         self.options = options
         var logger = logger
         logger[metadataKey: "rig"] = "\(options.set)"
         self.logger = logger
-        guard DeviceID.isValid(options.set) else {
-            throw .usage("'\(options.set)' is no rig's name: 1 to 32 of a–z, 0–9 and -")
-        }
-        var group: UInt32?
-        do {
-            directory = try RuntimeDirectory(options.runtimeDirectory)
-        } catch {
-            throw .usage("\(error)")
-        }
-        if let name = options.group {
-            group = CurrentProcess.groupID(named: name)
-            if group == nil { throw .usage("there is no group '\(name)'") }
-        }
-        let lockPath = directory.matcherLock(options.set)
         do throws(SystemError) {
-            lock = try LockFile(lockPath, isSigned: true)
+            // Watched before it is read: no change falls between the two.
+            accessWatch = try options.doorsPath.map { path throws(SystemError) in try FileWatch(path) }
         } catch {
-            throw error.isWouldBlock ? .deviceTaken(lockPath) : .failed("\(error)")
+            throw .failed("\(error)")
         }
-        CurrentProcess.raiseDescriptorLimit()
-        Context.reserveDescriptors(64)
+        var parts = DeliveryProcess.Options(name: options.set, runtimeDirectory: options.runtimeDirectory)
+        parts.nameTitle = "rig's name"
+        parts.group = options.group
+        parts.connectionsPerUser = options.connectionsPerUser
+        parts.connections = options.connections
+        parts.access = Self.readAccess(options.doorsPath)
+        process = try DeliveryProcess(parts, lockPath: { $0.matcherLock(options.set) }, logger: logger)
+        loop = process.loop
+        socket = process.socket
+        errors = process.errors
         table = SubscriptionTable(device: options.set, kinds: [.set], maximumRenditions: options.renditions)
         do {
-            loop = try Loop()
-            context = try Context()
-            // Watched before it is read: no change falls between the two.
-            doorsWatch = try options.doorsPath.map { path throws(SystemError) in try FileWatch(path) }
-            doors = Doors(Self.readDoors(options.doorsPath))
-            doorkeeper = try Doorkeeper(context, loop) { [doors] _, peer in
-                doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
-            }
-            connections = ConnectionGuard(
-                loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
-            socket = try MediaSocket(
-                context, loop, connections, path: directory.mediaSocket(options.set),
-                mode: group == nil ? 0o600 : 0o660, group: group)
-            errors = ErrorTeller(device: options.set, loop, socket)
-            reports = try Self.openReports(context, directory)
-            watch = try RigWatch(
-                context, loop, directory, rig: options.set, graceMilliseconds: options.graceMilliseconds,
-                logger: logger)
+            reports = try Self.openReports(process.context, process.directory)
+            rigReader = try RigReader(
+                process.context, process.loop, process.directory, rig: options.set,
+                graceMilliseconds: options.graceMilliseconds, logger: logger)
         } catch {
             throw .failed("\(error)")
         }
@@ -114,35 +92,35 @@ public final class SetMatcher {
         socket.onFurtherSubscriber = { [weak self] topic in
             guard let self else { return }
             if let refused = table.refusal(of: topic) {
-                errors.tell(refused.topic, refused.error)
+                errors.publish(refused.topic, refused.error)
             } else {
-                errors.tellAgain(topic)
+                errors.publishAgain(topic)
             }
         }
         socket.onUnsubscribe = { [weak self] topic in
             guard let self else { return }
             if table.unsubscribe(topic) == .wanted { update() }
         }
-        if let doorsWatch {
-            loop.watch(.descriptor(doorsWatch.rawValue)) { [weak self] in
-                if doorsWatch.hasChanged() { self?.changeDoors() }
+        if let accessWatch {
+            loop.watch(.descriptor(accessWatch.rawValue)) { [weak self] in
+                if accessWatch.hasChanged() { self?.changeAccess() }
             }
         }
-        // The coordinator asks for who comes in vain, as it does at a device's door.
-        doors.onRefused = { [reports] uid, gid, pid in
+        // The coordinator asks the administrators about refused users, as for a device.
+        process.access.onRefused = { [reports] uid, gid, pid in
             _ = try? reports.send(frames: [WorkerReport.refused(uid: uid, gid: gid, pid: pid).json.serialized])
         }
         errors.onFailure = { [weak self] in self?.fail("errors can't be sent: \($0)") }
-        watch.onChange = { [weak self] _ in self?.update() }
-        watch.onGone = { [weak self] in self?.end(.inOrder) }
-        watch.onAbandoned = { [weak self] in
-            self?.logger.warning("nobody has told of this rig for too long")
+        rigReader.onChange = { [weak self] _ in self?.update() }
+        rigReader.onGone = { [weak self] in self?.end(.inOrder) }
+        rigReader.onAbandoned = { [weak self] in
+            self?.logger.warning("no coordinator has published this rig for too long")
             self?.end(.inOrder)
         }
     }
 
-    /// Where what is to be reported goes. Without a coordinator nothing waits: the next one writes the door list again, and whoever comes
-    /// in vain from then on is told of.
+    /// The socket for reports to the coordinator. Without a coordinator no report waits: the next coordinator writes the access list
+    /// again, and later refusals are reported to it.
     private static func openReports(_ context: Context, _ directory: RuntimeDirectory) throws(ZeroMQError) -> Socket {
         let socket = try Socket(context, .dealer)
         try socket.set(.immediate, 1)
@@ -155,13 +133,13 @@ public final class SetMatcher {
         return socket
     }
 
-    /// Runs until it is told to end, or there is no such rig any more, or it can't go on.
-    public func run(signals: SignalDescriptor? = nil) -> WorkerEnding {
+    /// Runs until a signal ends the process, the rig no longer exists, or a failure.
+    public func run(signals: SignalDescriptor? = nil) -> ProcessEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
                 while let signal = signals.next() {
                     switch signal {
-                    // A hang-up of the terminal is the coordinator's business.
+                    // The coordinator handles a hang-up of the terminal.
                     case SIGHUP: break
                     default: self?.end(.inOrder)
                     }
@@ -178,25 +156,25 @@ public final class SetMatcher {
             logger.critical("the loop has failed", metadata: ["error": "\(error)"])
             ending = .failed
         }
-        for run in runs.values { run.end() }
+        for stream in streams.values { stream.end() }
         return ending ?? .failed
     }
 
-    // MARK: Doors
+    // MARK: Access
 
-    private static func readDoors(_ path: String?) -> DoorList {
-        let bytes = path.flatMap { try? File.readOwn($0, limit: maximumDoors) }
+    private static func readAccess(_ path: String?) -> DoorList {
+        let bytes = path.flatMap { try? File.readOwn($0, limit: maximumAccessBytes) }
         let json = bytes.flatMap { try? JSONValue(parsing: $0) }
         return json.flatMap(DoorList.init(json:)) ?? .closed(owner: CurrentProcess.uid)
     }
 
-    /// Bytes of the file that says who may come in.
-    private static let maximumDoors = 4 << 20
+    /// Bytes of the file with the access list.
+    private static let maximumAccessBytes = 4 << 20
 
-    // By the file alone, whoever writes it: the coordinator may have been started again, and know nothing of this rig any more. As a
-    // worker does it: who may not be here any more loses its connections.
-    private func changeDoors() {
-        connections.shutDown(where: doors.change(Self.readDoors(options.doorsPath)))
+    // Only the file counts, whoever writes it: a restarted coordinator may not know this rig. Users who may no longer connect lose
+    // their connections, as at a worker.
+    private func changeAccess() {
+        process.connections.shutDown(where: process.access.change(Self.readAccess(options.doorsPath)))
     }
 
     // MARK: Subscribers
@@ -206,41 +184,42 @@ public final class SetMatcher {
         case .none, .forgotten: break
         case .acknowledge(let topic): publish(topic, Announcement.ack)
         case .wanted: update()
-        case .refused(let subscribed, let error): errors.tell(subscribed, error)
+        case .refused(let subscribed, let error): errors.publish(subscribed, error)
         }
     }
 
-    /// Has sets made of what is wanted, of the devices that the rig has now.
+    /// Makes sets of the wanted renditions, with the present devices of the rig.
     private func update() {
-        guard let rig = watch.rig else { return }
-        for (rendition, run) in runs
-        where !run.isOf(rig) || !table.wanted.contains(where: { $0.rendition == rendition }) {
-            run.end()
-            runs[rendition] = nil
+        guard let rig = rigReader.rig else { return }
+        for (rendition, stream) in streams
+        where !stream.isOf(rig) || !table.wanted.contains(where: { $0.rendition == rendition }) {
+            stream.end()
+            streams[rendition] = nil
         }
         for wanted in table.wanted {
             do {
-                let run = try runs[wanted.rendition] ?? begin(wanted.rendition, rig)
-                run.setTolerance(rig.tolerance)
-                run.setTopics(wanted.topics)
+                let stream = try streams[wanted.rendition] ?? begin(wanted.rendition, rig)
+                stream.setTolerance(rig.tolerance)
+                stream.setTopics(wanted.topics)
             } catch {
                 fail("a camera can't be subscribed to: \(error)")
             }
         }
-        tellFailures()
+        publishFailures()
     }
 
-    private func begin(_ rendition: Rendition, _ rig: RigWatch.Rig) throws(ZeroMQError) -> SetRun {
-        let run = try SetRun(options.set, rig, rendition, context, loop, directory, socket, memory)
-        run.onFailures = { [weak self] in self?.tellFailures() }
-        run.onFailure = { [weak self] in self?.fail("sets can't be sent: \($0)") }
-        runs[rendition] = run
-        return run
+    private func begin(_ rendition: Rendition, _ rig: RigReader.Rig) throws(ZeroMQError) -> SetStream {
+        let stream = try SetStream(
+            options.set, rig, rendition, process.context, loop, process.directory, socket, memory)
+        stream.onFailures = { [weak self] in self?.publishFailures() }
+        stream.onFailure = { [weak self] in self?.fail("sets can't be sent: \($0)") }
+        streams[rendition] = stream
+        return stream
     }
 
-    private var failures: [ErrorTeller.Refusal] { runs.values.flatMap(\.failures) }
+    private var failures: [ErrorPublisher.Refusal] { streams.values.flatMap(\.failures) }
 
-    private func tellFailures() { errors.failures(failures) }
+    private func publishFailures() { errors.setFailures(failures) }
 
     private func publish(_ topic: [UInt8], _ header: [UInt8]) {
         do {
@@ -253,16 +232,16 @@ public final class SetMatcher {
     // MARK: Once a second
 
     private func tick() {
-        let last = runs.values.compactMap(\.lastSet).max()
+        let last = streams.values.compactMap(\.lastSet).max()
         publish(
             heartbeatTopic,
             JSONValue.object([
-                "device": .string(options.set), "stream": .null, "streaming": .bool(!runs.isEmpty),
+                "device": .string(options.set), "stream": .null, "streaming": .bool(!streams.isEmpty),
                 "lastFrame": last.map(JSONValue.integer) ?? .null, "monotonic": .integer(MonotonicClock.now()),
-                "sets": JSONValue(runs.values.reduce(0) { $0 + $1.sets }),
-                "lost": JSONValue(runs.values.reduce(0) { $0 + $1.lost }), "heldBytes": JSONValue(memory.held),
+                "sets": JSONValue(streams.values.reduce(0) { $0 + $1.sets }),
+                "lost": JSONValue(streams.values.reduce(0) { $0 + $1.lost }), "heldBytes": JSONValue(memory.held),
             ]).serialized)
-        errors.tell(table.refused + failures)
+        errors.publishAll(table.refused + failures)
         socket.relieve(memory, at: MonotonicClock.now())
     }
 
@@ -273,7 +252,7 @@ public final class SetMatcher {
         end(.failed)
     }
 
-    private func end(_ ending: WorkerEnding) {
+    private func end(_ ending: ProcessEnding) {
         self.ending = self.ending ?? ending
         loop.stop()
     }

@@ -1,24 +1,25 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import Delivery
 import JSON
 import LinuxIO
 import ZeroMQ
 
-/// The matched sets of one rig in one rendition, as long as somebody wants them.
-final class SetRun {
-    private typealias Matcher = FrameMatcher<FrameIntake.Frame>
+/// Matches and publishes the sets of one rig in one rendition, while they are subscribed to.
+final class SetStream {
+    private typealias Matcher = FrameMatcher<FrameReceiver.Frame>
 
     private struct Output {
-        let topic: SubscriptionTable.Subscribed
+        let topic: SubscribedTopic
         var writer: SetHeaderWriter
         var sequence: UInt64 = 0
     }
 
     private struct Seat {
-        let device: RigWatch.Device
-        var intake: FrameIntake?
-        /// Why the device gives no frames, since its last one.
+        let device: RigReader.Device
+        var receiver: FrameReceiver?
+        /// Why the device has given no frames since its last one.
         var absence: BusError?
     }
 
@@ -36,13 +37,13 @@ final class SetRun {
     /// CLOCK_MONOTONIC of the last set.
     private(set) var lastSet: Int64?
     private(set) var sets: UInt64 = 0
-    /// Why there are no sets has changed.
+    /// Called when ``failures`` has changed.
     var onFailures: (() -> Void)?
-    /// The socket can't be used any more.
+    /// Called when the socket has failed for good.
     var onFailure: ((ZeroMQError) -> Void)?
 
     init(
-        _ name: String, _ rig: RigWatch.Rig, _ rendition: Rendition, _ context: Context, _ loop: Loop,
+        _ name: String, _ rig: RigReader.Rig, _ rendition: Rendition, _ context: Context, _ loop: Loop,
         _ directory: RuntimeDirectory, _ socket: MediaSocket, _ memory: PayloadMemory
     ) throws(ZeroMQError) {
         self.name = name
@@ -59,24 +60,24 @@ final class SetRun {
                         ["device": .string(seats[index].device.uniqueID)]))
                 continue
             }
-            let intake = try FrameIntake(
+            let receiver = try FrameReceiver(
                 context, loop, memory, path: directory.mediaSocket(id), device: id,
                 rendition: rendition.description)
-            intake.onFrame = { [weak self] in self?.received($0, index) }
-            intake.onError = { [weak self] in self?.away(index, $0) }
-            seats[index].intake = intake
+            receiver.onFrame = { [weak self] in self?.received($0, index) }
+            receiver.onError = { [weak self] in self?.away(index, $0) }
+            seats[index].receiver = receiver
         }
     }
 
-    /// Whether these are its devices, so that only the tolerance may be another.
-    func isOf(_ rig: RigWatch.Rig) -> Bool {
+    /// Whether the rig has these devices, so that at most the tolerance differs.
+    func isOf(_ rig: RigReader.Rig) -> Bool {
         seats.map { [$0.device.id, $0.device.uniqueID] } == rig.devices.map { [$0.id, $0.uniqueID] }
     }
 
     func setTolerance(_ tolerance: Int64?) { matcher.options.tolerance = tolerance }
 
-    /// The topics that ask for it.
-    func setTopics(_ topics: [SubscriptionTable.Subscribed]) {
+    /// Sets the subscribed topics.
+    func setTopics(_ topics: [SubscribedTopic]) {
         outputs.removeAll { !topics.contains($0.topic) }
         for topic in topics where !outputs.contains(where: { $0.topic == topic }) {
             outputs.append(
@@ -86,21 +87,21 @@ final class SetRun {
 
     func end() {
         hasEnded = true
-        for seat in seats { seat.intake?.end() }
+        for seat in seats { seat.receiver?.end() }
         loop.cancel(timer)
     }
 
-    /// Without its lead there are no sets.
-    var failures: [ErrorTeller.Refusal] {
+    /// The lead's error for each topic: without the lead there are no sets.
+    var failures: [ErrorPublisher.Refusal] {
         guard let error = seats.first?.absence else { return [] }
         return outputs.map { ($0.topic, error) }
     }
 
-    var lost: UInt64 { seats.reduce(0) { $0 + ($1.intake?.lost ?? 0) } }
+    var lost: UInt64 { seats.reduce(0) { $0 + ($1.receiver?.lost ?? 0) } }
 
     // MARK: Frames
 
-    private func received(_ frame: FrameIntake.Frame, _ index: Int) {
+    private func received(_ frame: FrameReceiver.Frame, _ index: Int) {
         if frame.beginsStream { matcher.restart(index) }
         if seats[index].absence != nil {
             seats[index].absence = nil

@@ -15,7 +15,7 @@ import ZeroMQ
 public final class LivePhotoRecorder {
     private let options: RecorderOptions
     private let premises: RecorderPremises
-    private let link: OrderLink<RecorderOrder, RecorderReport>
+    private let link: CoordinatorLink
     private let greeting: RecorderGreeting
     private let exchange: Exchange
     private let orders: LivePhotoOrders

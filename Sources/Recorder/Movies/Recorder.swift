@@ -16,7 +16,7 @@ public final class Recorder {
     private let options: RecorderOptions
     private let premises: RecorderPremises
     private let greeting: RecorderGreeting
-    private let link: OrderLink<RecorderOrder, RecorderReport>
+    private let link: CoordinatorLink
     private let exchange: Exchange
     private let movie: MovieThread
     private let pictures: SampleQueue?

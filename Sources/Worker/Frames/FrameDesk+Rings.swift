@@ -1,5 +1,6 @@
 import BusProtocol
 import CaptureCore
+import Delivery
 import FrameRing
 import Imaging
 
@@ -76,8 +77,8 @@ extension FrameDesk {
     }
 
     // Its count goes on if it comes back within the stream.
-    private func ringName(_ output: RenditionOutput) -> SubscriptionTable.Subscribed {
-        SubscriptionTable.Subscribed(topic: [], text: output.rendition.description)
+    private func ringName(_ output: RenditionOutput) -> SubscribedTopic {
+        SubscribedTopic(topic: [], text: output.rendition.description)
     }
 
     func put(

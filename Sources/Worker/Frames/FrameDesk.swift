@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import CaptureSources
+import Delivery
 import FrameRing
 import Imaging
 import LinuxIO
@@ -39,7 +40,7 @@ final class FrameDesk {
     /// What the headers of this stream say.
     var timestampSource = TimestampSource.startOfExposure
     /// How far the counts of topics had come that have gone within this stream: they go on if the topic comes back.
-    var departed: [SubscriptionTable.Subscribed: UInt64] = [:]
+    var departed: [SubscribedTopic: UInt64] = [:]
 
     /// That of the last committed configuration.
     var generation: UInt64 = 0 { didSet { run?.generation = generation } }
@@ -213,8 +214,8 @@ final class FrameDesk {
     /// The subscribers of renditions that get no frames, and why.
     ///
     /// - Parameter error: why the device gives none at all, if it doesn't.
-    func failures(_ error: BusError?) -> [(topic: SubscriptionTable.Subscribed, error: BusError)] {
-        var failures: [(topic: SubscriptionTable.Subscribed, error: BusError)] = []
+    func failures(_ error: BusError?) -> [(topic: SubscribedTopic, error: BusError)] {
+        var failures: [(topic: SubscribedTopic, error: BusError)] = []
         for output in outputs {
             let reason = failure(output) ?? error
             for topic in output.outputs {
@@ -252,7 +253,7 @@ final class FrameDesk {
 
     // MARK: Topics
 
-    private func update(_ output: RenditionOutput, _ topics: [SubscriptionTable.Subscribed]) {
+    private func update(_ output: RenditionOutput, _ topics: [SubscribedTopic]) {
         for gone in output.outputs where !topics.contains(gone.subscribed) { depart(gone) }
         output.outputs.removeAll { !topics.contains($0.subscribed) }
         for topic in topics where !output.outputs.contains(where: { $0.subscribed == topic }) {

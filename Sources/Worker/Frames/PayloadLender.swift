@@ -1,4 +1,5 @@
 import BusProtocol
+import Delivery
 import FrameRing
 import ZeroMQ
 

@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Delivery
 import Imaging
 
 /// One rendition that is wanted, with all topics that ask for it.
@@ -17,7 +18,7 @@ final class RenditionOutput {
 
     /// A topic with its own count of frames.
     final class Output {
-        let subscribed: SubscriptionTable.Subscribed
+        let subscribed: SubscribedTopic
         /// nil while nothing is made for it.
         var writer: FrameHeaderWriter?
         /// Frames that were published so far within the stream.
@@ -31,7 +32,7 @@ final class RenditionOutput {
             return hasBegun
         }
 
-        init(_ subscribed: SubscriptionTable.Subscribed, sequence: UInt64) {
+        init(_ subscribed: SubscribedTopic, sequence: UInt64) {
             self.subscribed = subscribed
             self.sequence = sequence
         }

@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Delivery
 import Imaging
 import LinuxIO
 import ZeroMQ

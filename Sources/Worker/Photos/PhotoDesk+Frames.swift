@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import CaptureSources
+import Delivery
 import Imaging
 import JSON
 import LinuxIO

@@ -2,6 +2,7 @@ import BusProtocol
 import CaptureCore
 import CaptureLibrary
 import CaptureSources
+import Delivery
 import JSON
 import PhotoFile
 import Synchronization

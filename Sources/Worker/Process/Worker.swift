@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 public import CaptureSources
+public import Delivery
 import Glibc
 import JSON
 public import LinuxIO
@@ -13,9 +14,9 @@ public final class Worker {
     private let options: WorkerOptions
     private let logger: Logger
     private let loop: Loop
-    private let premises: Premises
-    private let doors: Doors
-    private let subscribers: SubscriberDesk
+    private let process: DeliveryProcess
+    private let access: AccessControl
+    private let subscribers: SubscriberService
     private let pool: RenditionPool
     private let thread: DeviceThread<DeviceKeeper>
     private let frames: FrameDesk
@@ -32,7 +33,7 @@ public final class Worker {
     private let node: String?
     private var status: StatusBoard?
     private let heartbeatTopic = Topic.heartbeat.bytes
-    private var ending: WorkerEnding?
+    private var ending: ProcessEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
     /// Whether its readers were told that it is halted.
@@ -68,25 +69,25 @@ public final class Worker {
 
     /// Makes everything ready but touches the device not yet. To be called on the thread that then calls ``run()``.
     ///
-    /// - Throws: ``WorkerError``
-    public init(_ options: WorkerOptions, source: any VideoSource, logger: Logger) throws(WorkerError) {
+    /// - Throws: ``StartError``
+    public init(_ options: WorkerOptions, source: any VideoSource, logger: Logger) throws(StartError) {
         self.options = options
-        let premises = try Premises(options, logger: logger)
-        self.premises = premises
-        let logger = premises.logger
+        let process = try DeliveryProcess(options, logger: logger)
+        self.process = process
+        let logger = process.logger
         self.logger = logger
-        let (context, directory, mediaPath) = (premises.context, premises.directory, premises.mediaPath)
-        loop = premises.loop
-        doors = premises.doors
+        let (context, directory, mediaPath) = (process.context, process.directory, process.mediaPath)
+        loop = process.loop
+        access = process.access
         let committed = Self.committed(options, logger)
         let standIn = Self.standIn(options, logger)
         do {
             pool = try RenditionPool(loop)
             let zoom = DigitalZoomState(limit: options.maxZoom)
             frames = FrameDesk(
-                device: options.device, premises.socket, pool,
+                device: options.device, process.socket, pool,
                 PayloadLender(PayloadMemory(budget: options.payloadBudget ?? PayloadMemory.defaultBudget)), zoom)
-            subscribers = try SubscriberDesk(options, premises, frames)
+            subscribers = try SubscriberService(options, process, frames)
             let clock = CallClock()
             let uniqueID = source.identity.uniqueID
             thread = try DeviceThread(
@@ -140,7 +141,7 @@ public final class Worker {
     }
 
     /// Runs until the worker is told to end, or can't go on.
-    public func run(signals: SignalDescriptor? = nil) -> WorkerEnding {
+    public func run(signals: SignalDescriptor? = nil) -> ProcessEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
                 // A hang-up of the terminal is the coordinator's business.
@@ -182,7 +183,7 @@ public final class Worker {
         subscribers.onWish = { [weak self] in self?.wish() }
         subscribers.onChange = { [weak self] in self?.status?.touch() }
         subscribers.onFailure = { [weak self] why in self?.fail(.failed, why) }
-        doors.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
+        access.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
         desk.onAdmit = { [weak self] in
             if self?.subscribers.admit($0) == true { self?.director.restart() }
         }
@@ -265,7 +266,7 @@ public final class Worker {
     // MARK: The coordinator
 
     private func connected() {
-        doors.forgetTold()
+        access.forgetReported()
         status?.forget()
         toldDescription = nil
         status?.tell()
@@ -357,14 +358,14 @@ public final class Worker {
     // MARK: The end
 
     // Its last words: in the log, and to the coordinator.
-    private func fail(_ ending: WorkerEnding, _ why: String) {
+    private func fail(_ ending: ProcessEnding, _ why: String) {
         logger.critical("\(why)")
         lastWords = BusError(.workerCrashed, "The worker of \(options.device) ends: \(why).")
         status?.tell()
         end(ending, now: true)
     }
 
-    private func end(_ ending: WorkerEnding, now: Bool = false) {
+    private func end(_ ending: ProcessEnding, now: Bool = false) {
         guard self.ending == nil || now else { return }
         self.ending = ending
         if now { return loop.stop() }
@@ -375,30 +376,6 @@ public final class Worker {
         }
         photos.end { [weak self] in
             self?.director.end { [weak self] in self?.loop.stop() }
-        }
-    }
-}
-
-/// Why a worker can't begin.
-public enum WorkerError: Error, CustomStringConvertible {
-    /// Another process holds the device's lock file.
-    case deviceTaken(String)
-    case usage(String)
-    case failed(String)
-
-    public var description: String {
-        switch self {
-        case .deviceTaken(let path): "another worker has this device: it holds \(path)"
-        case .usage(let why), .failed(let why): why
-        }
-    }
-
-    /// The exit status for it.
-    public var ending: WorkerEnding {
-        switch self {
-        case .deviceTaken: .deviceTaken
-        case .usage: .usage
-        case .failed: .failed
         }
     }
 }

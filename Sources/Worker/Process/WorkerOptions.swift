@@ -42,17 +42,3 @@ public struct WorkerOptions: Sendable {
         self.runtimeDirectory = runtimeDirectory
     }
 }
-
-/// How a worker ended: its exit status.
-public enum WorkerEnding: Int32, Sendable {
-    /// It was told to, or no coordinator has come for 30 s.
-    case inOrder = 0
-    /// Something failed that can't be mended here; the log says what.
-    case failed = 1
-    /// The options make no sense (`EX_USAGE`).
-    case usage = 64
-    /// Another worker has the device (`EX_TEMPFAIL`).
-    case deviceTaken = 75
-    /// The driver has hung in a call for 10 s (`EX_IOERR`).
-    case deviceHangs = 74
-}

@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 public import CaptureSources
+public import Delivery
 import Glibc
 import JSON
 public import LinuxIO
@@ -11,12 +12,12 @@ import ZeroMQ
 /// The process that owns one microphone: everything that it is made of, put together. What ``Worker`` is for a camera.
 public final class MicrophoneWorker {
     private let options: WorkerOptions
-    private let premises: Premises
+    private let process: DeliveryProcess
     private let logger: Logger
     private let loop: Loop
     private let socket: MediaSocket
-    private let rings: RingDoor<SoundRendition>
-    private let errors: ErrorTeller
+    private let rings: RingSocket<SoundRendition>
+    private let errors: ErrorPublisher
     private let thread: DeviceThread<MicrophoneKeeper>
     private let director: MicrophoneDirector
     private let desk: SoundOrderDesk
@@ -28,7 +29,7 @@ public final class MicrophoneWorker {
     private var status: StatusBoard?
     private var table: SoundSubscriptions
     private let heartbeatTopic = Topic.heartbeat.bytes
-    private var ending: WorkerEnding?
+    private var ending: ProcessEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
     private var toldDescription: JSONValue?
@@ -43,24 +44,24 @@ public final class MicrophoneWorker {
 
     /// Makes everything ready but touches the microphone not yet. To be called on the thread that then calls ``run(signals:)``.
     ///
-    /// - Throws: ``WorkerError``
-    public init(_ options: WorkerOptions, source: any AudioSource, logger: Logger) throws(WorkerError) {
+    /// - Throws: ``StartError``
+    public init(_ options: WorkerOptions, source: any AudioSource, logger: Logger) throws(StartError) {
         self.options = options
-        let premises = try Premises(options, waitingMessages: Self.waitingMessages, logger: logger)
-        self.premises = premises
-        let logger = premises.logger
+        let process = try DeliveryProcess(options, waitingMessages: Self.waitingMessages, logger: logger)
+        self.process = process
+        let logger = process.logger
         self.logger = logger
-        let (device, loop, mediaPath) = (options.device, premises.loop, premises.mediaPath)
+        let (device, loop, mediaPath) = (options.device, process.loop, process.mediaPath)
         self.loop = loop
-        socket = premises.socket
-        errors = premises.errors
+        socket = process.socket
+        errors = process.errors
         table = SoundSubscriptions(device: device, maximumRenditions: options.renditions)
         let committed = Self.committed(options, logger)
         let identity = source.identity
         node = identity.node
         do {
-            rings = try RingDoor(
-                loop, path: premises.directory.ringSocket(device), mode: premises.mode, group: premises.group,
+            rings = try RingSocket(
+                loop, path: process.directory.ringSocket(device), mode: process.mode, group: process.group,
                 perUser: options.connectionsPerUser, total: options.connections, lasting: nil,
                 unauthorized: BusError(
                     .unauthorized,
@@ -80,7 +81,7 @@ public final class MicrophoneWorker {
                 }
             }
             let link = try CoordinatorLink(
-                premises.context, loop, path: premises.directory.workersSocket,
+                process.context, loop, path: process.directory.workersSocket,
                 hello: { link, inDoubt in
                     .hello(
                         device: device, uniqueID: identity.uniqueID, mediaPath: mediaPath, link: link,
@@ -120,7 +121,7 @@ public final class MicrophoneWorker {
     }
 
     /// Runs until the worker is told to end, or can't go on.
-    public func run(signals: SignalDescriptor? = nil) -> WorkerEnding {
+    public func run(signals: SignalDescriptor? = nil) -> ProcessEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
                 // A hang-up of the terminal is the coordinator's business.
@@ -163,13 +164,13 @@ public final class MicrophoneWorker {
             if table.unsubscribe(topic) == .wanted { changeWanted() }
         }
         errors.onFailure = { [weak self] in self?.fail(.failed, "errors can't be sent: \($0)") }
-        premises.doors.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
+        process.access.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
         desk.onAdmit = { [weak self] list in
             guard let self else { return }
             // Who may not be here any more loses its connections, and the memory that it has is left to it.
-            premises.connections.shutDown(where: premises.doors.change(list))
-            let doors = premises.doors
-            for (rendition, ring) in rings.expel(unless: { doors.admits(uid: $0, gid: $1) }) {
+            process.connections.shutDown(where: process.access.change(list))
+            let access = process.access
+            for (rendition, ring) in rings.expel(unless: { access.admits(uid: $0, gid: $1) }) {
                 director.stream?.remakeRing(rendition, ring)
             }
         }
@@ -187,8 +188,8 @@ public final class MicrophoneWorker {
     }
 
     private func connectRings() {
-        rings.admits = { [doors = premises.doors] peer in doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
-        rings.onWish = { [weak self] text throws(BusError) in
+        rings.admits = { [access = process.access] peer in access.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
+        rings.onRequest = { [weak self] text throws(BusError) in
             guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
             let rendition = try table.wantRing(text)
             changeWanted()
@@ -254,15 +255,15 @@ public final class MicrophoneWorker {
         case .none, .forgotten: break
         case .acknowledge(let topic): publish(topic, Announcement.ack)
         case .wanted: changeWanted()
-        case .refused(let subscribed, let error): errors.tell(subscribed, error)
+        case .refused(let subscribed, let error): errors.publish(subscribed, error)
         }
     }
 
     private func subscribedFurther(_ topic: [UInt8]) {
         if let refused = table.refusal(of: topic) {
-            errors.tell(refused.topic, refused.error)
+            errors.publish(refused.topic, refused.error)
         } else {
-            errors.tellAgain(topic)
+            errors.publishAgain(topic)
         }
         status?.touch()
     }
@@ -286,7 +287,7 @@ public final class MicrophoneWorker {
     }
 
     // Why there is none, or not in the form in which it is wanted, if so.
-    private var failures: [ErrorTeller.Refusal] {
+    private var failures: [ErrorPublisher.Refusal] {
         guard let obstacle else { return director.stream?.failures ?? [] }
         return table.wanted.map { ($0, obstacle) }
     }
@@ -297,8 +298,8 @@ public final class MicrophoneWorker {
     }
 
     private func tellFailures() {
-        errors.failures(failures)
-        rings.failures(ringFailures)
+        errors.setFailures(failures)
+        rings.setFailures(ringFailures)
     }
 
     private func publish(_ topic: [UInt8], _ header: [UInt8]) {
@@ -312,7 +313,7 @@ public final class MicrophoneWorker {
     // MARK: The coordinator
 
     private func connected() {
-        premises.doors.forgetTold()
+        process.access.forgetReported()
         status?.forget()
         toldDescription = nil
         tellDescription()
@@ -398,9 +399,9 @@ public final class MicrophoneWorker {
                 "monotonic": .integer(MonotonicClock.now()), "frames": JSONValue(counts.frames),
                 "overruns": JSONValue(counts.overruns), "lostFrames": JSONValue(counts.lostFrames),
             ]).serialized)
-        errors.tell(table.refused + failures)
+        errors.publishAll(table.refused + failures)
         director.stream?.retryRings()
-        rings.failures(ringFailures)
+        rings.setFailures(ringFailures)
         rings.retry()
         link.sendBacklog()
         link.send(.alive(counters))
@@ -413,11 +414,11 @@ public final class MicrophoneWorker {
             "frames": JSONValue(counts.frames), "dropped": 0, "lost": JSONValue(counts.lostFrames),
             "overruns": JSONValue(counts.overruns), "subscriptions": JSONValue(table.count),
             "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
-            "connections": JSONValue(premises.connections.count), "reportsDelayed": JSONValue(link.delayed),
+            "connections": JSONValue(process.connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
             "readers": JSONValue(
                 DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: options.device)),
-            "refused": JSONValue(premises.doors.refused), "ringReaders": JSONValue(rings.count),
+            "refused": JSONValue(process.access.refused), "ringReaders": JSONValue(rings.count),
             "ringReadersCut": JSONValue(rings.cutCount), "time": .integer(MonotonicClock.now()),
             "processorTime": JSONValue(ProcessUsage.processorTime),
             "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,
@@ -427,14 +428,14 @@ public final class MicrophoneWorker {
     // MARK: The end
 
     // Its last words: in the log, and to the coordinator.
-    private func fail(_ ending: WorkerEnding, _ why: String) {
+    private func fail(_ ending: ProcessEnding, _ why: String) {
         logger.critical("\(why)")
         lastWords = BusError(.workerCrashed, "The worker of \(options.device) ends: \(why).")
         status?.tell()
         end(ending, now: true)
     }
 
-    private func end(_ ending: WorkerEnding, now: Bool = false) {
+    private func end(_ ending: ProcessEnding, now: Bool = false) {
         guard self.ending == nil || now else { return }
         self.ending = ending
         if now { return loop.stop() }

@@ -1,11 +1,12 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Delivery
 import ZeroMQ
 
 /// One rendition of a running microphone's sound, made once for all who are subscribed to it.
 final class SoundOutput {
-    let subscribed: SubscriptionTable.Subscribed
+    let subscribed: SubscribedTopic
     /// Messages so far within the stream.
     private(set) var sequence: UInt64
     private let maker: SoundMaker
@@ -13,7 +14,7 @@ final class SoundOutput {
     private let payload = Message()
 
     init(
-        _ subscribed: SubscriptionTable.Subscribed, _ rendition: SoundRendition, sequence: UInt64, device: String,
+        _ subscribed: SubscribedTopic, _ rendition: SoundRendition, sequence: UInt64, device: String,
         stream: String, _ format: SoundFormat, _ timestampSource: SoundTimestampSource
     ) {
         self.subscribed = subscribed

@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import CaptureSources
+import Delivery
 import FrameRing
 import LinuxIO
 import ZeroMQ
@@ -106,7 +107,7 @@ final class SoundRun {
     }
 
     /// Topics whose rendition can't be made of this stream, and why.
-    var failures: [ErrorTeller.Refusal] { outputs.compactMap { each in each.error.map { (each.subscribed, $0) } } }
+    var failures: [ErrorPublisher.Refusal] { outputs.compactMap { each in each.error.map { (each.subscribed, $0) } } }
 
     // MARK: Rings
 

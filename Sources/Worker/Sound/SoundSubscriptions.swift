@@ -1,23 +1,22 @@
 import BusProtocol
+import Delivery
 import JSON
 
 /// What the subscribers of a microphone's media socket ask for: which renditions of its sound, its level, and what is refused.
 struct SoundSubscriptions {
-    typealias Subscribed = SubscriptionTable.Subscribed
-    typealias Change = SubscriptionTable.Change
-    typealias Wanted = WantedRenditions<SoundRendition>.Wanted
+    typealias Wanted = RenditionTable<SoundRendition>.Wanted
 
     private let device: String
-    private var renditions: WantedRenditions<SoundRendition>
+    private var renditions: RenditionTable<SoundRendition>
     /// The topic of its level, while somebody wants it.
-    private(set) var level: Subscribed?
+    private(set) var level: SubscribedTopic?
 
     /// - Parameters:
     ///   - maximumRenditions: distinct renditions that are made at the same time.
     ///   - maximumTopics: distinct topics that are remembered.
     init(device: String, maximumRenditions: Int = BusLimits.maxRenditions, maximumTopics: Int = 4096) {
         self.device = device
-        renditions = WantedRenditions(maximumRenditions: maximumRenditions, maximumTopics: maximumTopics)
+        renditions = RenditionTable(maximumRenditions: maximumRenditions, maximumTopics: maximumTopics)
     }
 
     /// What sound is to be made, in the order in which it was asked for.
@@ -26,7 +25,7 @@ struct SoundSubscriptions {
     var isEmpty: Bool { sound.isEmpty && level == nil }
 
     /// All topics that somebody gets sound or levels on.
-    var wanted: [Subscribed] { sound.flatMap(\.topics) + [level].compactMap(\.self) }
+    var wanted: [SubscribedTopic] { sound.flatMap(\.topics) + [level].compactMap(\.self) }
 
     /// Of which somebody has a connection for rings.
     var rings: [SoundRendition] { sound.filter(\.needsRing).map(\.rendition) }
@@ -38,37 +37,37 @@ struct SoundSubscriptions {
     var ignored: UInt64 { renditions.ignored }
 
     /// Topics that get an error instead.
-    var refused: [ErrorTeller.Refusal] { renditions.refused }
+    var refused: [ErrorPublisher.Refusal] { renditions.refused }
 
     /// Why the topic gets an error, if so.
-    func refusal(of bytes: [UInt8]) -> ErrorTeller.Refusal? {
+    func refusal(of bytes: [UInt8]) -> ErrorPublisher.Refusal? {
         guard case .media(let topic) = Topic.parse(bytes) else { return nil }
-        return renditions.refusal(of: Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind))
+        return renditions.refusal(of: SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind))
     }
 
     /// Somebody has subscribed, perhaps not as the first one.
-    mutating func subscribe(_ bytes: [UInt8]) -> Change {
+    mutating func subscribe(_ bytes: [UInt8]) -> SubscriptionChange {
         switch Topic.parse(bytes) {
         case .ack: return .acknowledge(bytes)
         case .level(let name) where name == device:
             guard level == nil else { return .none }
-            level = Subscribed(topic: bytes, text: "", kind: .audio)
+            level = SubscribedTopic(topic: bytes, text: "", kind: .audio)
             return .wanted
         case .media(let topic) where topic.device == device:
             let rendition = Result { () throws(BusError) in try parsed(topic) }
-            return renditions.add(Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind), rendition)
+            return renditions.add(SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind), rendition)
         default: return .none
         }
     }
 
     /// The last subscriber of the topic has gone.
-    mutating func unsubscribe(_ bytes: [UInt8]) -> Change {
+    mutating func unsubscribe(_ bytes: [UInt8]) -> SubscriptionChange {
         if level?.topic == bytes {
             level = nil
             return .wanted
         }
         guard case .media(let topic) = Topic.parse(bytes), topic.device == device else { return .none }
-        return renditions.remove(Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind))
+        return renditions.remove(SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind))
     }
 
     /// Somebody wants rings of a rendition, perhaps not as the first one. ``sound`` may have changed.

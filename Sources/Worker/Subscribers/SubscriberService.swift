@@ -1,18 +1,19 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import Delivery
 import JSON
 import LinuxIO
 import ZeroMQ
 
 /// Those who get frames of a camera, at its media socket and as rings: what they ask for is what is made, and who gets none is told why.
-final class SubscriberDesk {
+final class SubscriberService {
     private let device: String
     private let socket: MediaSocket
-    private let doors: Doors
+    private let access: AccessControl
     private let connections: ConnectionGuard
-    private let rings: RingDoor<Rendition>
-    private let errors: ErrorTeller
+    private let rings: RingSocket<Rendition>
+    private let errors: ErrorPublisher
     private let frames: FrameDesk
     private var table: SubscriptionTable
     /// nil: to be counted anew.
@@ -28,17 +29,17 @@ final class SubscriberDesk {
     var onFailure: ((String) -> Void)?
 
     /// Opens the door for rings.
-    init(_ options: WorkerOptions, _ premises: Premises, _ frames: FrameDesk) throws(SystemError) {
+    init(_ options: WorkerOptions, _ process: DeliveryProcess, _ frames: FrameDesk) throws(SystemError) {
         device = options.device
-        socket = premises.socket
-        doors = premises.doors
-        connections = premises.connections
-        errors = premises.errors
+        socket = process.socket
+        access = process.access
+        connections = process.connections
+        errors = process.errors
         self.frames = frames
         table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
-        rings = try RingDoor(
-            premises.loop, path: premises.directory.ringSocket(options.device), mode: premises.mode,
-            group: premises.group, perUser: options.connectionsPerUser, total: options.connections,
+        rings = try RingSocket(
+            process.loop, path: process.directory.ringSocket(options.device), mode: process.mode,
+            group: process.group, perUser: options.connectionsPerUser, total: options.connections,
             lasting: Rendition(.native),
             unauthorized: BusError(
                 .unauthorized,
@@ -56,8 +57,8 @@ final class SubscriberDesk {
         frames.onRing = { [weak self] rendition, ring in
             if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
         }
-        rings.admits = { [doors] peer in doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
-        rings.onWish = { [weak self] text throws(BusError) in
+        rings.admits = { [access] peer in access.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
+        rings.onRequest = { [weak self] text throws(BusError) in
             guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
             let rendition = try ringWanted(text)
             frames.requestKeyframe()
@@ -79,7 +80,7 @@ final class SubscriberDesk {
         case .none, .forgotten: break
         case .acknowledge(let topic): publish(topic, Announcement.ack)
         case .wanted: changeWanted()
-        case .refused(let subscribed, let error): errors.tell(subscribed, error)
+        case .refused(let subscribed, let error): errors.publish(subscribed, error)
         }
     }
 
@@ -87,10 +88,10 @@ final class SubscriberDesk {
     private func joined(_ topic: [UInt8]) {
         recount()
         if let refused = table.refusal(of: topic) {
-            errors.tell(refused.topic, refused.error)
+            errors.publish(refused.topic, refused.error)
         } else {
             frames.requestKeyframe()
-            errors.tellAgain(topic)
+            errors.publishAgain(topic)
         }
     }
 
@@ -116,10 +117,10 @@ final class SubscriberDesk {
     ///
     /// - Returns: whether the stream has to begin anew for that.
     func admit(_ list: DoorList) -> Bool {
-        let isOther = doors.change(list)
+        let isOther = access.change(list)
         connections.shutDown(where: isOther)
         var needsRestart = false
-        for (rendition, ring) in rings.expel(unless: { [doors] in doors.admits(uid: $0, gid: $1) })
+        for (rendition, ring) in rings.expel(unless: { [access] in access.admits(uid: $0, gid: $1) })
         where !frames.remakeRing(rendition, ring) {
             needsRestart = true
         }
@@ -139,19 +140,19 @@ final class SubscriberDesk {
 
     /// Why somebody gets no frames may be otherwise now.
     func tellFailures() {
-        errors.failures(failures)
-        rings.failures(ringFailures)
+        errors.setFailures(failures)
+        rings.setFailures(ringFailures)
     }
 
     /// Once a second: who gets no frames is told again, and what could not be had is tried again.
     func remind() {
-        errors.tell(table.refused + failures)
+        errors.publishAll(table.refused + failures)
         frames.retry()
-        rings.failures(ringFailures)
+        rings.setFailures(ringFailures)
         rings.retry()
     }
 
-    private var failures: [ErrorTeller.Refusal] { frames.failures(obstacle()) }
+    private var failures: [ErrorPublisher.Refusal] { frames.failures(obstacle()) }
 
     private var ringFailures: [(rendition: Rendition, error: BusError)] { frames.ringFailures(obstacle()) }
 
@@ -183,7 +184,7 @@ final class SubscriberDesk {
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "subscribersCut": JSONValue(socket.cut),
             "readers": JSONValue(DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: device)),
-            "refused": JSONValue(doors.refused), "ringReaders": JSONValue(rings.count),
+            "refused": JSONValue(access.refused), "ringReaders": JSONValue(rings.count),
             "ringReadersCut": JSONValue(rings.cutCount),
         ]
     }

@@ -3,10 +3,10 @@ import LinuxIO
 import Testing
 import ZeroMQ
 
-@testable import Worker
+@testable import Delivery
 
 @Suite("When a media socket is looked at for its subscribers' news", .timeLimit(.minutes(1)))
-struct SubscriptionWatchTests {
+struct SubscriptionPollerTests {
     private static let interval: Int64 = 33_000_000
 
     private final class Desk {
@@ -14,7 +14,7 @@ struct SubscriptionWatchTests {
         let publisher: Socket
         let subscriber: Socket
         private(set) var heard: [[UInt8]] = []
-        private(set) var watch: SubscriptionWatch?
+        private(set) var watch: SubscriptionPoller?
         private(set) var time = MonotonicClock.now()
         var onHeard: (() -> Void)?
 
@@ -25,7 +25,7 @@ struct SubscriptionWatchTests {
             subscriber = try Socket(context, .subscribe)
             try publisher.bind("inproc://media")
             try subscriber.connect("inproc://media")
-            watch = SubscriptionWatch(loop, publisher) { [unowned self] in read() }
+            watch = SubscriptionPoller(loop, publisher) { [unowned self] in read() }
         }
 
         // One message in a turn.
@@ -36,7 +36,7 @@ struct SubscriptionWatchTests {
         }
 
         /// Frames of which each is sent.
-        func frames(_ count: Int, every interval: Int64 = SubscriptionWatchTests.interval, sends: Bool = true) {
+        func frames(_ count: Int, every interval: Int64 = SubscriptionPollerTests.interval, sends: Bool = true) {
             for _ in 0..<count {
                 watch?.hear()
                 time += interval

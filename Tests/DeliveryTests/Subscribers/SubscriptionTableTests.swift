@@ -2,7 +2,7 @@ import BusProtocol
 import JSON
 import Testing
 
-@testable import Worker
+@testable import Delivery
 
 @Suite("The table of subscriptions")
 struct SubscriptionTableTests {
@@ -103,8 +103,8 @@ struct SubscriptionTableTests {
         #expect(table.count == 0)
     }
 
-    private mutating func subscribe(_ topic: String) -> SubscriptionTable.Change { table.subscribe(Array(topic.utf8)) }
-    private mutating func unsubscribe(_ topic: String) -> SubscriptionTable.Change {
+    private mutating func subscribe(_ topic: String) -> SubscriptionChange { table.subscribe(Array(topic.utf8)) }
+    private mutating func unsubscribe(_ topic: String) -> SubscriptionChange {
         table.unsubscribe(Array(topic.utf8))
     }
 }

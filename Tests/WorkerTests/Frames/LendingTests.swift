@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Delivery
 import FrameRing
 import JSON
 import LinuxIO
@@ -83,35 +84,6 @@ struct LendingTests {
         message.withUnsafeBytes { bytes in #expect(bytes.allSatisfy { $0 == 7 }) }
         message.removeAll()
         #expect(lender.held == 0)
-    }
-
-    @Test("who takes nothing for two seconds has stalled; who takes something, however little, has not")
-    func stalls() {
-        var watch = StallWatch()
-        let second: Int64 = 1_000_000_000
-        #expect(watch.isDue(at: 0))
-        #expect(watch.look([(4, 1000), (5, 1000), (6, 0)], at: 0, isSpent: false).isEmpty)
-        #expect(!watch.isDue(at: 1000) && watch.isDue(at: second))
-        #expect(watch.look([(4, 1000), (5, 900), (6, 100)], at: second, isSpent: true).isEmpty)
-        #expect(watch.look([(4, 1000), (5, 1000), (6, 100)], at: 2 * second, isSpent: false) == [4])
-        #expect(watch.look([(5, 1000), (6, 0)], at: 3 * second, isSpent: false).isEmpty)
-        watch.rest()
-        #expect(watch.look([(5, 1000)], at: 9 * second, isSpent: true).isEmpty)
-    }
-
-    @Test("who is too slow for ten seconds gives way when others lose frames by it, and not before")
-    func slow() {
-        let second: Int64 = 1_000_000_000
-        for isSpent in [false, true] {
-            var watch = StallWatch()
-            for time in 0..<Int64(10) {
-                let unread = 1000 + Int(time)
-                // The second one has taken all of it for once.
-                #expect(
-                    watch.look([(4, unread), (5, time == 3 ? 0 : unread)], at: time * second, isSpent: isSpent) == [])
-            }
-            #expect(watch.look([(4, 9), (5, 9)], at: 10 * second, isSpent: isSpent) == (isSpent ? [4] : []))
-        }
     }
 
     @Test("subscribers that are stopped are cut off when memory runs short, and the others go on")

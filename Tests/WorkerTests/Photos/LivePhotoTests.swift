@@ -2,6 +2,7 @@ import BusProtocol
 import CameraBusTesting
 import CaptureCore
 import CaptureLibrary
+import Delivery
 import Glibc
 import JSON
 import LinuxIO
@@ -198,7 +199,7 @@ struct LivePhotoTests {
         _ = try take().get()
         let again = PhotoOrder(job: "a", settings: PhotoSettings(), attaches: true)
         #expect(try refusal(coordinator.order(.preparePhoto(again)))?.reason == .invalidParams)
-        #expect(try worker.stop() == WorkerEnding.inOrder.rawValue)
+        #expect(try worker.stop() == ProcessEnding.inOrder.rawValue)
     }
 
     @Test(

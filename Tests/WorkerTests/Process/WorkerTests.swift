@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Delivery
 import JSON
 import LinuxIO
 import Logging
@@ -319,7 +320,7 @@ struct WorkerTests {
     @Test("a second worker for the same device does not start")
     func secondWorker() throws {
         let worker = try WorkerFixture(bench)
-        let error = #expect(throws: WorkerError.self) {
+        let error = #expect(throws: StartError.self) {
             _ = try Worker(
                 WorkerOptions(device: "cam0", runtimeDirectory: worker.room.directory.path), source: TestSource(bench),
                 logger: .init(label: "test"))

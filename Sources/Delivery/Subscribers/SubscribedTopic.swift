@@ -1,0 +1,30 @@
+package import BusProtocol
+
+/// A complete topic with at least one subscriber.
+package struct SubscribedTopic: Hashable {
+    /// The bytes of the subscription.
+    package let topic: [UInt8]
+    /// The rendition as the subscriber spelled it.
+    package let text: String
+    /// Whether the message has the pixels, or their place in a ring.
+    package var kind = MediaTopic.Kind.frame
+
+    package init(topic: [UInt8], text: String, kind: MediaTopic.Kind = .frame) {
+        self.topic = topic
+        self.text = text
+        self.kind = kind
+    }
+}
+
+/// What a subscription or its end changes.
+package enum SubscriptionChange: Equatable {
+    case none
+    /// The topic is to be published once: the subscriber's barrier.
+    case acknowledge([UInt8])
+    /// The renditions to be made have changed.
+    case wanted
+    /// The topic is newly refused.
+    case refused(SubscribedTopic, BusError)
+    /// A refused topic has lost its last subscriber.
+    case forgotten
+}
