@@ -57,9 +57,6 @@ public struct BandwidthBudget: Hashable, Sendable {
             return max(bitRate / room, alone.max() ?? 0)
         }
 
-        /// What part is taken, in a sentence for people.
-        public var explanation: String { BandwidthSentences.use(of: self) }
-
         /// {bus, controller, speed, hardwareCost, bitRate, room, devices: [{device, bitRate}]}
         public var json: JSONValue {
             .object([
@@ -98,11 +95,6 @@ public struct BandwidthBudget: Hashable, Sendable {
         .object([
             "hardwareCost": .number(Self.rounded(hardwareCost)), "buses": .array(buses.map(\.json)),
         ])
-    }
-
-    /// Why a camera is set to less than what was decided, in a sentence for people.
-    public static func explanation(of device: String, asked: StreamSetting, given: StreamSetting) -> String {
-        BandwidthSentences.less(device, asked: asked, given: given)
     }
 
     /// To hundredths, up: what is above 1 stays above it.

@@ -1,4 +1,4 @@
-/// Says why cameras can't run together on a bus, and what would.
+/// Explains why cameras can't run together on a bus, and what settings would fit.
 struct BandwidthSentences {
     let before: BandwidthBudget.Bus
     let after: BandwidthBudget.Bus
@@ -60,5 +60,17 @@ struct BandwidthSentences {
     private static func told(_ bits: Double) -> String {
         let megabits = min(bits, 1e18) / 1_000_000
         return megabits < 10 ? "\((megabits * 10).rounded() / 10) Mb/s" : "\(Int(megabits.rounded())) Mb/s"
+    }
+}
+
+extension BandwidthBudget.Bus {
+    /// The used part of the bus, in a sentence for people.
+    public var explanation: String { BandwidthSentences.use(of: self) }
+}
+
+extension BandwidthBudget {
+    /// Why a camera is set to less than was decided, in a sentence for people.
+    public static func explanation(of device: String, asked: StreamSetting, given: StreamSetting) -> String {
+        BandwidthSentences.less(device, asked: asked, given: given)
     }
 }

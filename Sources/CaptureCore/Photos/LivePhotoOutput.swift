@@ -84,26 +84,3 @@ public struct LivePhotoOutput: Hashable, Sendable {
         return isSuspended == before.isSuspended ? .nothing : .suspension(isSuspended)
     }
 }
-
-extension CaptureSession {
-    /// Why its photo output can make no live photos; nil: it can.
-    ///
-    /// - Parameter device: what is known of a device.
-    public func livePhotoObstacle(_ device: (String) -> SessionDevice?) -> String? {
-        guard let output = outputs.first(where: { $0.kind == .photo }) else { return "the session has no photo output" }
-        if outputs.contains(where: { $0.kind == .movie }) {
-            return "a session with a movie output makes no live photos"
-        }
-        if preset == .high { return "the preset high is for movies; photo is for photos" }
-        let cameras = connections(of: output.id).filter(\.isEnabled)
-        guard cameras.count == 1, let camera = cameras.first?.input else {
-            return
-                "live photos are of one camera, and the photo output has \(cameras.isEmpty ? "none" : "\(cameras.count)")"
-        }
-        guard let formats = device(camera)?.formats else { return nil }
-        guard formats.contains(where: { !$0.pixelFormat.photoCodecs.isEmpty }) else {
-            return "\(camera) has no format that a JPEG can be made of"
-        }
-        return nil
-    }
-}

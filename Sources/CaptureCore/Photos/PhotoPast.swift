@@ -11,15 +11,6 @@ public enum PhotoPast {
     public static let capacity = 64 << 20
 }
 
-extension CaptureSession {
-    /// Milliseconds for which its photo output wants the device's pictures to be held; 0: not at all.
-    public func preRoll(of device: String) -> Int {
-        outputs.filter { $0.kind == .photo && $0.preRoll > 0 }.filter { output in
-            connections.contains { $0.output == output.id && $0.input == device && $0.isEnabled }
-        }.map(\.preRoll).max() ?? 0
-    }
-}
-
 extension BusError {
     /// A photo of a moment that is not held, or not any more.
     ///

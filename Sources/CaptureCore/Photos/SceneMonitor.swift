@@ -102,13 +102,3 @@ extension SceneMonitor.Settings {
         self.init(flash: flash, stabilization: stabilization)
     }
 }
-
-extension CaptureSession {
-    /// Somebody who sees its state wants to know what the scene of that device wants of a photo.
-    public func watchesScene(of device: String) -> Bool {
-        outputs.contains { output in
-            output.kind == .photo && output.sceneMonitoring?.isMonitored == true
-                && connections.contains { $0.output == output.id && $0.input == device && $0.isEnabled }
-        }
-    }
-}

@@ -108,21 +108,6 @@ public struct SessionOutput: Hashable, Sendable {
     }
 }
 
-/// AVFoundation's `AVCaptureVideoOrientation`: which way up the picture is wanted. A device's own picture is `landscapeRight`.
-public enum VideoOrientation: String, Hashable, Sendable, CaseIterable {
-    case portrait, portraitUpsideDown, landscapeRight, landscapeLeft
-
-    /// Degrees clockwise by which the device's picture is turned.
-    public var rotationAngle: Int {
-        switch self {
-        case .landscapeRight: 0
-        case .portrait: 90
-        case .landscapeLeft: 180
-        case .portraitUpsideDown: 270
-        }
-    }
-}
-
 /// Whether left and right are exchanged (`AVCaptureConnection.isVideoMirrored`).
 public enum VideoMirroring: Hashable, Sendable {
     case on, off

@@ -3,13 +3,9 @@ import Glibc
 
 /// What the controls make of the picture.
 struct VirtualLook: Hashable {
-    enum Pattern: Int64 {
-        case bars, gradient, black, white, checkerboard
-    }
-
     typealias ID = VirtualControlTable.ID
 
-    var pattern: Pattern
+    var pattern: VirtualTestPattern
     /// Added to luma of 0–255.
     var brightness: Double
     /// Times the distance from middle grey.
@@ -36,7 +32,7 @@ struct VirtualLook: Hashable {
 
     /// But for what the light goes through first: ``seen(through:)``.
     init(_ controls: VirtualControls) {
-        pattern = Pattern(rawValue: controls[ID.testPattern]) ?? .bars
+        pattern = VirtualTestPattern(rawValue: controls[ID.testPattern]) ?? .bars
         brightness = Double(controls[ID.brightness])
         contrast = Double(controls[ID.contrast]) / 32
         if controls[ID.wideDynamicRange] != 0 || controls[ID.autoDynamicRange] != 0 { contrast *= 0.75 }

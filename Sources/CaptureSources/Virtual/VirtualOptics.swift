@@ -155,8 +155,7 @@ struct VirtualOptics: Hashable {
     // What is metered at the middle is the whole picture; elsewhere, what is there.
     private static func level(_ controls: VirtualControls, x: Double, y: Double) -> Double {
         if x == 0.5, y == 0.5 { return 1 }
-        let luma = VirtualPattern.luma(
-            VirtualLook.Pattern(rawValue: controls[ID.testPattern]) ?? .bars, x: x, y: y)
+        let luma = (VirtualTestPattern(rawValue: controls[ID.testPattern]) ?? .bars).luma(x: x, y: y)
         return min(max(118 / max(luma, 1), 0.5), 2)
     }
 

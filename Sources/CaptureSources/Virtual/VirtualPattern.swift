@@ -1,39 +1,6 @@
 import CaptureCore
 import Glibc
 
-/// A pixel in full-range BT.601, 0–255.
-struct VirtualColor: Hashable {
-    var y: Double
-    var u: Double
-    var v: Double
-
-    init(y: Double, u: Double = 128, v: Double = 128) { (self.y, self.u, self.v) = (y, u, v) }
-
-    init(r: Double, g: Double, b: Double) {
-        y = 0.299 * r + 0.587 * g + 0.114 * b
-        u = (b - y) / 1.772 + 128
-        v = (r - y) / 1.402 + 128
-    }
-
-    var rgb: (r: UInt8, g: UInt8, b: UInt8) {
-        (
-            Self.byte(y + 1.402 * (v - 128)), Self.byte(y - 0.344136 * (u - 128) - 0.714136 * (v - 128)),
-            Self.byte(y + 1.772 * (u - 128))
-        )
-    }
-
-    var limited: (y: UInt8, u: UInt8, v: UInt8) {
-        (
-            Self.byte(16 + min(max(y, 0), 255) * 219 / 255), Self.byte(128 + (u - 128) * 224 / 255),
-            Self.byte(128 + (v - 128) * 224 / 255)
-        )
-    }
-
-    var full: (y: UInt8, u: UInt8, v: UInt8) { (Self.byte(y), Self.byte(u), Self.byte(v)) }
-
-    static func byte(_ value: Double) -> UInt8 { UInt8(min(255, max(0, value.rounded()))) }
-}
-
 /// Where the parts of a virtual camera's picture lie, top to bottom: the machine-readable band, the digits, the pattern, and the
 /// lane of the moving box. All in 24ths of the height, so that they keep their place in a picture of any scale.
 struct VirtualSections {
@@ -71,12 +38,6 @@ struct VirtualPattern {
     /// Grey behind the digits.
     static let digitsBackground = 40.0
 
-    private static let bars: [VirtualColor] = [
-        VirtualColor(r: 191, g: 191, b: 191), VirtualColor(r: 191, g: 191, b: 0), VirtualColor(r: 0, g: 191, b: 191),
-        VirtualColor(r: 0, g: 191, b: 0), VirtualColor(r: 191, g: 0, b: 191), VirtualColor(r: 191, g: 0, b: 0),
-        VirtualColor(r: 0, g: 0, b: 191), VirtualColor(r: 32, g: 32, b: 32),
-    ]
-
     /// A line's pixels, mirrored if the picture is.
     func colors(_ line: VirtualSections.Line) -> [VirtualColor] {
         let width = sections.size.width
@@ -90,34 +51,12 @@ struct VirtualPattern {
         case .pattern(let kind):
             colors = (0..<width).map { x in
                 let middle = Double(width) / 2
-                return adjusted(color((middle + (Double(x) - middle) / look.zoom) / Double(width), kind))
+                return adjusted(look.pattern.color((middle + (Double(x) - middle) / look.zoom) / Double(width), kind))
             }
             smear(&colors)
         }
         if look.isMirrored { colors.reverse() }
         return colors
-    }
-
-    /// - Parameter x: 0 at the left end, 1 at the right.
-    private func color(_ x: Double, _ kind: Int) -> VirtualColor {
-        switch look.pattern {
-        case .bars: Self.bars[min(max(Int(x * 8), 0), 7)]
-        case .gradient: VirtualColor(y: 255 * x)
-        case .black: VirtualColor(y: 0)
-        case .white: VirtualColor(y: 255)
-        case .checkerboard: VirtualColor(y: (Int(max(x, 0) * 16) + kind) % 2 == 0 ? 220 : 35)
-        }
-    }
-
-    /// The luma of a pattern's point as it is before exposure; `x` and `y` from 0 to 1 over the whole picture.
-    static func luma(_ pattern: VirtualLook.Pattern, x: Double, y: Double) -> Double {
-        switch pattern {
-        case .bars: bars[min(max(Int(x * 8), 0), 7)].y
-        case .gradient: 255 * min(max(x, 0), 1)
-        case .black: 0
-        case .white: 255
-        case .checkerboard: 128
-        }
     }
 
     private func luma(_ y: Double) -> Double {

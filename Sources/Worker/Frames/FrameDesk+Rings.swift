@@ -22,7 +22,7 @@ extension FrameDesk {
     func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
         guard output.needsRing else { return endRing(output) }
         guard output.ring == nil else { return }
-        if output.rendition == Rendition(.native) { return begin(RenditionRing(run.ring), output, run) }
+        if output.rendition == Rendition(.native) { return begin(RenditionRing(native: run.ring.writer), output, run) }
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
         var bytes: Int

@@ -59,8 +59,8 @@ final class RenditionRing {
     }
 
     /// The ring that the device's frames are captured in, as that of a rendition.
-    init(_ native: NativeRing) {
-        writer = native.writer
+    init(native writer: RingWriter) {
+        self.writer = writer
         loans = Array(repeating: nil, count: writer.plan.description.slots)
         isNative = true
         isMirrored = false

@@ -1,0 +1,14 @@
+/// AVFoundation's `AVCaptureVideoOrientation`: which way up the picture is wanted. A device's own picture is `landscapeRight`.
+public enum VideoOrientation: String, Hashable, Sendable, CaseIterable {
+    case portrait, portraitUpsideDown, landscapeRight, landscapeLeft
+
+    /// Degrees clockwise by which the device's picture is turned.
+    public var rotationAngle: Int {
+        switch self {
+        case .landscapeRight: 0
+        case .portrait: 90
+        case .landscapeLeft: 180
+        case .portraitUpsideDown: 270
+        }
+    }
+}

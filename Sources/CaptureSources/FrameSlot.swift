@@ -1,0 +1,46 @@
+/// A slot that a device fills: one of a fixed set, made when the stream starts and used again and again.
+public final class FrameSlot: @unchecked Sendable {
+    // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for reading. So exclusive
+    // access isn't checked on a frame's way to its readers. That goes for this module alone: others, to which the attribute isn't told,
+    // check each property that they use, and read ``told`` on that way.
+
+    /// Its number within the stream's memory (``SlotMemory/slots``).
+    public let index: Int
+    /// Its memory: one region, which holds all planes of the layout.
+    public let regions: [UnsafeMutableRawBufferPointer]
+    /// Bytes filled in each region (`bytesused`).
+    @exclusivity(unchecked) public var bytesUsed: [Int]
+    /// The device's own count of frames since the stream started, with holes for those it lost.
+    @exclusivity(unchecked) public var captureSequence: UInt64 = 0
+    /// CLOCK_MONOTONIC, nanoseconds.
+    @exclusivity(unchecked) public var monotonicTime: Int64 = 0
+    /// The device says that the picture is damaged (`V4L2_BUF_FLAG_ERROR`).
+    @exclusivity(unchecked) public var isCorrupt = false
+
+    public init(index: Int, regions: [UnsafeMutableRawBufferPointer]) {
+        self.index = index
+        self.regions = regions
+        bytesUsed = Array(repeating: 0, count: regions.count)
+    }
+
+    /// What the device tells of the frame in a slot: each as the slot's own property of that name.
+    public struct Told: Sendable {
+        public var bytesUsed: [Int]
+        public var captureSequence: UInt64
+        public var monotonicTime: Int64
+        public var isCorrupt: Bool
+    }
+
+    /// All that the device tells of the frame, read at once.
+    public var told: Told {
+        Told(
+            bytesUsed: bytesUsed, captureSequence: captureSequence, monotonicTime: monotonicTime, isCorrupt: isCorrupt)
+    }
+}
+
+/// Which row of the picture a frame's time belongs to (`V4L2_BUF_FLAG_TSTAMP_SRC_MASK`), and that it isn't the driver's at all.
+public enum TimestampSource: String, Hashable, Sendable {
+    case startOfExposure, endOfFrame
+    /// The driver gives no monotonic time: it is taken when the frame is dequeued.
+    case dequeue
+}
