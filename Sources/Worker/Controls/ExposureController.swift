@@ -9,7 +9,7 @@ import Logging
 /// what is to be set is ``ExposureServo``'s to say, and the device thread sets it.
 ///
 /// What is wanted stands in ``ExposureMetering``'s controls, so this follows the device's state and nothing else.
-final class ExposureDriver {
+final class ExposureController {
     private struct Task: Equatable {
         var region: MeteredRegion
         /// It goes on by itself.
@@ -22,8 +22,8 @@ final class ExposureDriver {
     }
 
     private let loop: Loop
-    private let thread: DeviceThread<DeviceKeeper>
-    private let director: DeviceDirector
+    private let thread: DeviceThread<CameraDevice>
+    private let controller: CameraController
     private let meter: FrameMeter
     private let logger: Logger
     private var task: Task?
@@ -48,24 +48,24 @@ final class ExposureDriver {
     private static let (patience, framesPatience): (Int64, Int64) = (5_000_000_000, 20)
 
     init(
-        _ loop: Loop, _ thread: DeviceThread<DeviceKeeper>, _ director: DeviceDirector, _ meter: FrameMeter,
+        _ loop: Loop, _ thread: DeviceThread<CameraDevice>, _ controller: CameraController, _ meter: FrameMeter,
         logger: Logger
     ) {
         self.loop = loop
         self.thread = thread
-        self.director = director
+        self.controller = controller
         self.meter = meter
         self.logger = logger
         meter.onLuma = { [weak self] in self?.metered($0) }
     }
 
     private var isAdjusting: Bool {
-        director.snapshot?.configuration.controls[ExposureMetering.isAdjusting]?.number == 1
+        controller.snapshot?.configuration.controls[ExposureMetering.isAdjusting]?.number == 1
     }
 
     /// To be called whenever something of the device has changed.
     func update() {
-        let next = director.snapshot.flatMap(Self.task)
+        let next = controller.snapshot.flatMap(Self.task)
         if next != task {
             task = next
             meter.stop()
@@ -130,19 +130,19 @@ final class ExposureDriver {
     }
 
     private func setting() -> ExposureServo.Setting? {
-        guard let now = director.snapshot, let (time, gain) = ExposureMetering.driven(now.description.controls),
+        guard let now = controller.snapshot, let (time, gain) = ExposureMetering.driven(now.description.controls),
             let value = now.configuration.controls[time.name]?.number
         else { return nil }
         return ExposureServo.Setting(time: value, gain: gain.flatMap { now.configuration.controls[$0.name]?.number })
     }
 
     private func set(_ setting: ExposureServo.Setting, _ task: Task) {
-        guard let driven = director.snapshot.flatMap({ ExposureMetering.driven($0.description.controls) }) else {
+        guard let driven = controller.snapshot.flatMap({ ExposureMetering.driven($0.description.controls) }) else {
             return
         }
         isBusy = true
-        thread.perform { keeper throws(SourceError) in
-            try keeper.drive(driven, to: setting, revision: task.revision)
+        thread.perform { camera throws(SourceError) in
+            try camera.drive(driven, to: setting, revision: task.revision)
         } then: { [weak self] result in
             guard let self else { return }
             isBusy = false
@@ -154,7 +154,7 @@ final class ExposureDriver {
                     driven.time.name: .integer(setting.time), ExposureMetering.isAdjusting: .boolean(true),
                 ]
                 if let gain = driven.gain, let value = setting.gain { values[gain.name] = .integer(value) }
-                director.exposed(values)
+                controller.exposed(values)
                 // Frames on their way are of the setting before.
                 if let now = self.task { ask(now, after: Self.delay * now.frame) }
             case .failure(let error): failed(error)
@@ -174,15 +174,15 @@ final class ExposureDriver {
     private func end(_ task: Task) {
         guard !isBusy else { return }
         isBusy = true
-        thread.perform { keeper in
-            (keeper.endExposure(task.revision), keeper.report())
-        } then: { [weak self] (result: Result<(Bool, DeviceKeeper.Report), Never>) in
+        thread.perform { camera in
+            (camera.endExposure(task.revision), camera.report())
+        } then: { [weak self] (result: Result<(Bool, CameraDevice.Report), Never>) in
             guard let self else { return }
             isBusy = false
             let (hasEnded, report) = result.get()
-            director.exposureEnded(report)
+            controller.exposureEnded(report)
             // A device that can't be read says nothing of it.
-            if hasEnded, isAdjusting { director.exposed([ExposureMetering.isAdjusting: .boolean(false)]) }
+            if hasEnded, isAdjusting { controller.exposed([ExposureMetering.isAdjusting: .boolean(false)]) }
             guard let now = self.task else { return }
             ask(now, after: now == task ? (isFailing ? Self.longPace : Self.pace) : now.frame)
         }

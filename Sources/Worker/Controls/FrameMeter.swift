@@ -42,7 +42,7 @@ final class FrameMeter {
     // MARK: The frame desk's
 
     /// A stream has ended; what waits to be converted is given back.
-    func end(_ run: StreamRun?) {
+    func end(_ run: CameraStream?) {
         if case .converted(let work, _)? = way, let waiting = work.replace(nil) { run?.release(waiting) }
         way = nil
         // What was under way is not told any more; it is asked of the next stream.
@@ -51,7 +51,7 @@ final class FrameMeter {
     }
 
     /// A frame has come.
-    func take(_ frame: FrameJob, of run: StreamRun?) {
+    func take(_ frame: FrameJob, of run: CameraStream?) {
         guard let wanted, let run, frame.facts.monotonic >= wanted.notBefore else { return }
         let way = way ?? Self.way(run.layout)
         self.way = way
@@ -73,7 +73,7 @@ final class FrameMeter {
     }
 
     /// - Returns: whether that work was for here.
-    func finished(_ work: RenditionWork, of run: StreamRun?) -> Bool {
+    func finished(_ work: RenditionWork, of run: CameraStream?) -> Bool {
         guard case .converted(let own, let meter)? = way, own === work else { return false }
         let region = converting
         converting = nil

@@ -6,10 +6,10 @@ import LinuxIO
 import Logging
 
 /// Drives zoom ramps: a timer at the pace of frames on the loop, each step on the device thread.
-final class ZoomDriver {
+final class ZoomController {
     private let loop: Loop
-    private let thread: DeviceThread<DeviceKeeper>
-    private let director: DeviceDirector
+    private let thread: DeviceThread<CameraDevice>
+    private let controller: CameraController
     private let logger: Logger
     private var course: ZoomCourse?
     private var owner = JSONValue.null
@@ -17,10 +17,10 @@ final class ZoomDriver {
     private var isStepping = false
     private var setValue: Int64?
 
-    init(_ loop: Loop, _ thread: DeviceThread<DeviceKeeper>, _ director: DeviceDirector, logger: Logger) {
+    init(_ loop: Loop, _ thread: DeviceThread<CameraDevice>, _ controller: CameraController, logger: Logger) {
         self.loop = loop
         self.thread = thread
-        self.director = director
+        self.controller = controller
         self.logger = logger
     }
 
@@ -32,7 +32,7 @@ final class ZoomDriver {
         self.course = course
         self.owner = owner
         setValue = nil
-        director.keepOpen(true)
+        controller.keepOpen(true)
         step()
     }
 
@@ -42,13 +42,13 @@ final class ZoomDriver {
         course = nil
         loop.cancel(timer)
         timer = nil
-        thread.perform { keeper in
-            keeper.endZoom(ramp)
-            return keeper.report()
-        } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
+        thread.perform { camera in
+            camera.endZoom(ramp)
+            return camera.report()
+        } then: { [weak self] (result: Result<CameraDevice.Report, Never>) in
             guard let self else { return }
-            director.zoomEnded(result.get(), ramp.control)
-            if course == nil { director.keepOpen(false) }
+            controller.zoomEnded(result.get(), ramp.control)
+            if course == nil { controller.keepOpen(false) }
             body()
         }
     }
@@ -56,7 +56,7 @@ final class ZoomDriver {
     private func step() {
         loop.cancel(timer)
         timer = nil
-        guard let course, director.isOpen else { return end() }
+        guard let course, controller.isOpen else { return end() }
         let now = MonotonicClock.now()
         let isLast = course.ramp.isOver(at: now)
         let value = course.map.value(course.ramp.factor(at: now))
@@ -64,8 +64,8 @@ final class ZoomDriver {
         guard !isStepping, isLast || value != setValue else { return wait(now) }
         isStepping = true
         let ramp = course.ramping
-        thread.perform { keeper throws(SourceError) in
-            try keeper.stepZoom(ramp, to: value)
+        thread.perform { camera throws(SourceError) in
+            try camera.stepZoom(ramp, to: value)
         } then: { [weak self] result in
             self?.stepped(course, value, isLast, result.mapError { $0 as any Error })
         }
@@ -87,7 +87,7 @@ final class ZoomDriver {
             return end()
         }
         setValue = value
-        director.zoomed(course.map.control.name, value)
+        controller.zoomed(course.map.control.name, value)
         if isLast { end() } else { wait(MonotonicClock.now()) }
     }
 

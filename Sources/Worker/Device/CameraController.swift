@@ -5,19 +5,19 @@ import CaptureSources
 import LinuxIO
 import Logging
 
-/// Carries out on the device what its life (``DeviceLife``) asks for, and knows how the device is.
-final class DeviceDirector {
+/// Carries out on the device what its life (``DeviceLifecycle``) asks for, and knows how the device is.
+final class CameraController {
     private let device: String
     private let loop: Loop
-    private let thread: DeviceThread<DeviceKeeper>
-    private let frames: FrameDesk
+    private let thread: DeviceThread<CameraDevice>
+    private let frames: FrameRelay
     private let logger: Logger
     /// Nanoseconds; 0: none.
     private let silenceLimit: Int64
-    private let life: LifeDriver<DeviceSnapshot>
-    private var run: StreamRun?
+    private let life: LifecycleRunner<DeviceSnapshot>
+    private var run: CameraStream?
     private var hasFrame = false
-    private var events: EventWatch?
+    private var events: DeviceEventReader?
     private var pacer = EventPacer()
     /// Somebody waits for what the camera moves by itself: it is told at once.
     var isAwaited = false
@@ -31,7 +31,7 @@ final class DeviceDirector {
     private var isErrorOfStream = false
 
     /// How the device is, as far as is known.
-    let knowledge: DeviceKnowledge
+    let cache: DeviceCache
     /// Why the device can't be opened or gives no frames, if so.
     private(set) var error: BusError?
     /// Frames that the device lost before they came here, since the start of the process.
@@ -41,12 +41,12 @@ final class DeviceDirector {
     /// Told after each opening.
     var onOpened: (() -> Void)?
     /// Told what a work that was no order has left behind.
-    var onReported: ((DeviceKeeper.Report) -> Void)?
+    var onReported: ((CameraDevice.Report) -> Void)?
     /// Told when the picture that comes into the device is another; true: of another size.
     var onSourceChanged: ((Bool) -> Void)?
 
     init(
-        device: String, _ loop: Loop, _ thread: DeviceThread<DeviceKeeper>, _ frames: FrameDesk,
+        device: String, _ loop: Loop, _ thread: DeviceThread<CameraDevice>, _ frames: FrameRelay,
         idleMilliseconds: Int, silenceLimitMilliseconds: Int, logger: Logger
     ) {
         self.device = device
@@ -55,17 +55,17 @@ final class DeviceDirector {
         self.frames = frames
         self.logger = logger
         silenceLimit = Int64(silenceLimitMilliseconds) * 1_000_000
-        knowledge = DeviceKnowledge(logger: logger)
-        life = LifeDriver(device: device, loop, idleMilliseconds: idleMilliseconds)
-        setDeeds()
+        cache = DeviceCache(logger: logger)
+        life = LifecycleRunner(device: device, loop, idleMilliseconds: idleMilliseconds)
+        setSteps()
     }
 
-    var snapshot: DeviceSnapshot? { knowledge.snapshot }
+    var snapshot: DeviceSnapshot? { cache.snapshot }
 
     var isOpen: Bool { life.isOpen }
 
     /// The stream that runs.
-    var stream: StreamRun? { life.isStreaming ? run : nil }
+    var stream: CameraStream? { life.isStreaming ? run : nil }
 
     // MARK: Wishes
 
@@ -82,7 +82,7 @@ final class DeviceDirector {
     }
 
     /// Gets the device ready for an order, and keeps it so until ``release(_:configured:)``. One order at a time.
-    func hold(_ hold: DeviceLife.Hold, then body: @escaping (Result<DeviceSnapshot, BusError>) -> Void) {
+    func hold(_ hold: DeviceLifecycle.Hold, then body: @escaping (Result<DeviceSnapshot, BusError>) -> Void) {
         life.hold(hold, then: body)
     }
 
@@ -91,13 +91,13 @@ final class DeviceDirector {
 
     /// A zoom ramp has come so far.
     func zoomed(_ control: String, _ value: Int64) {
-        knowledge.zoomed(control, value, at: MonotonicClock.now())
+        cache.zoomed(control, value, at: MonotonicClock.now())
         onChange?()
     }
 
     /// A zoom ramp has ended, and the device was read since.
-    func zoomEnded(_ report: DeviceKeeper.Report, _ control: String) {
-        knowledge.endZoom(control)
+    func zoomEnded(_ report: CameraDevice.Report, _ control: String) {
+        cache.endZoom(control)
         take(report, configured: [control])
         onReported?(report)
         onChange?()
@@ -105,12 +105,12 @@ final class DeviceDirector {
 
     /// The exposure is on its way, and has come so far.
     func exposed(_ values: [String: ControlValue]) {
-        knowledge.moved(values, at: MonotonicClock.now())
+        cache.moved(values, at: MonotonicClock.now())
         onChange?()
     }
 
     /// The exposure has come to its end, and the device was read since.
-    func exposureEnded(_ report: DeviceKeeper.Report) {
+    func exposureEnded(_ report: CameraDevice.Report) {
         take(report)
         onReported?(report)
         onChange?()
@@ -119,7 +119,7 @@ final class DeviceDirector {
     /// The order is done.
     ///
     /// - Parameter configured: the controls that it was to set.
-    func release(_ report: DeviceKeeper.Report, configured: Set<String>) {
+    func release(_ report: CameraDevice.Report, configured: Set<String>) {
         let before = snapshot?.configuration
         take(report, configured: configured)
         // Another format may find the room that the one before did not.
@@ -134,8 +134,8 @@ final class DeviceDirector {
 
     /// The camera is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).
     func plugged(_ facts: CameraFacts, isNew: Bool) {
-        thread.perform { keeper in
-            keeper.source.plug(facts)
+        thread.perform { camera in
+            camera.source.plug(facts)
         } then: { [weak self] (result: Result<Bool, Never>) in
             guard let self, isNew || result.get() || error?.reason == .deviceDisconnected else { return }
             life.tell { $0.plugged(at: $1) }
@@ -153,10 +153,10 @@ final class DeviceDirector {
         life.end(then: body)
     }
 
-    // MARK: Deeds
+    // MARK: Steps
 
-    private func setDeeds() {
-        life.deeds = LifeDriver.Deeds(
+    private func setSteps() {
+        life.steps = LifecycleRunner.Steps(
             open: { [weak self] in self?.open() }, start: { [weak self] in self?.start() },
             stop: { [weak self] in self?.stop() }, close: { [weak self] in self?.close() },
             snapshot: { [weak self] in self?.snapshot }, error: { [weak self] in self?.error },
@@ -164,9 +164,9 @@ final class DeviceDirector {
     }
 
     private func open() {
-        thread.perform { keeper throws(SourceError) in
-            let events = try keeper.open()
-            return (events, keeper.report())
+        thread.perform { camera throws(SourceError) in
+            let events = try camera.open()
+            return (events, camera.report())
         } then: { [weak self] result in
             guard let self else { return }
             switch result {
@@ -187,9 +187,9 @@ final class DeviceDirector {
     }
 
     private func start() {
-        thread.perform { keeper throws(SourceError) in
-            let (stream, ring) = try keeper.start()
-            return (stream, ring, keeper.report())
+        thread.perform { camera throws(SourceError) in
+            let (stream, ring) = try camera.start()
+            return (stream, ring, camera.report())
         } then: { [weak self] result in
             guard let self else { return }
             switch result {
@@ -206,12 +206,12 @@ final class DeviceDirector {
     }
 
     private func begin(_ stream: any FrameStream, _ ring: NativeRing) {
-        let run = StreamRun(stream, ring, loop, silenceLimit: silenceLimit)
+        let run = CameraStream(stream, ring, loop, silenceLimit: silenceLimit)
         self.run = run
         hasFrame = false
         // Some drivers settle these only now.
         let format = FormatSelection(pixelFormat: run.layout.pixelFormat, dimensions: run.layout.dimensions)
-        knowledge.streams(format, run.frameDuration)
+        cache.streams(format, run.frameDuration)
         run.onFrame = { [weak self] frame in
             guard let self else { return }
             if !hasFrame, frame != nil {
@@ -230,8 +230,8 @@ final class DeviceDirector {
 
     // The stream asks once until one comes.
     private func requestKeyframe() {
-        thread.perform { keeper throws(SourceError) in
-            try keeper.source.requestKeyframe()
+        thread.perform { camera throws(SourceError) in
+            try camera.source.requestKeyframe()
         } then: { [weak self] result in
             guard case .failure(let failure) = result else { return }
             self?.logger.debug("no key frame can be asked for", metadata: ["error": "\(failure)"])
@@ -252,8 +252,8 @@ final class DeviceDirector {
         frames.forget()
         let ring = run?.ring
         run = nil
-        thread.perform { keeper throws(SourceError) in
-            try keeper.stop()
+        thread.perform { camera throws(SourceError) in
+            try camera.stop()
         } then: { [weak self] result in
             guard let self else { return }
             if case .failure(let failure) = result {
@@ -275,12 +275,12 @@ final class DeviceDirector {
         loop.cancel(lookTimer)
         lookTimer = nil
         if !life.mustReopen { forgetError() }
-        thread.perform { keeper in
-            keeper.close()
+        thread.perform { camera in
+            camera.close()
         } then: { [weak self] (_: Result<Void, Never>) in
             guard let self else { return }
             logger.debug("device closed")
-            knowledge.closed()
+            cache.closed()
             life.tell { $0.closed(at: $1) }
         }
     }
@@ -293,7 +293,7 @@ final class DeviceDirector {
     // MARK: What the device tells
 
     private func watch(_ queue: any DeviceEventQueue) {
-        let watch = EventWatch(queue, loop, logger)
+        let watch = DeviceEventReader(queue, loop, logger)
         watch.onEvents = { [weak self] in self?.pace($0) }
         watch.onLost = { [weak self] failure in self?.lost("device was lost", failure) }
         events = watch
@@ -301,7 +301,7 @@ final class DeviceDirector {
 
     private func pace(_ events: [DeviceEvent]) {
         let (due, wake) = pacer.take(events, at: MonotonicClock.now()) {
-            !isAwaited && knowledge.movesByItself($0)
+            !isAwaited && cache.movesByItself($0)
         }
         loop.cancel(paceTimer)
         paceTimer = wake.map { time in
@@ -323,7 +323,7 @@ final class DeviceDirector {
             case .sourceChanged(let resolution): sourceChange = sourceChange ?? false || resolution
             }
         }
-        let (isIncomplete, isMeddling) = knowledge.take(controls)
+        let (isIncomplete, isMeddling) = cache.take(controls)
         if isIncomplete || sourceChange != nil || (isMeddling && isLocked) { catchUp() }
         if let sourceChange {
             onSourceChanged?(sourceChange)
@@ -333,8 +333,8 @@ final class DeviceDirector {
         onChange?()
     }
 
-    private func take(_ report: DeviceKeeper.Report, configured: Set<String> = []) {
-        knowledge.take(report, configured: configured)
+    private func take(_ report: CameraDevice.Report, configured: Set<String> = []) {
+        cache.take(report, configured: configured)
         loop.cancel(lookTimer)
         lookTimer = report.nextLook.map { time in loop.schedule(at: time) { [weak self] in self?.catchUp() } }
     }
@@ -343,12 +343,12 @@ final class DeviceDirector {
     private func catchUp() {
         guard !isCatchingUp else { return }
         isCatchingUp = true
-        thread.perform { keeper in
-            keeper.retryPriority()
+        thread.perform { camera in
+            camera.retryPriority()
             // A device that was closed or lost meanwhile says so elsewhere.
-            if (try? keeper.read()) != nil { try? keeper.defend() }
-            return keeper.report()
-        } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
+            if (try? camera.read()) != nil { try? camera.defend() }
+            return camera.report()
+        } then: { [weak self] (result: Result<CameraDevice.Report, Never>) in
             guard let self else { return }
             isCatchingUp = false
             take(result.get())
@@ -361,10 +361,10 @@ final class DeviceDirector {
         guard !isTellingLock else { return }
         isTellingLock = true
         let isLocked = isLocked
-        thread.perform { keeper in
-            keeper.setLocked(isLocked)
-            return keeper.report()
-        } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
+        thread.perform { camera in
+            camera.setLocked(isLocked)
+            return camera.report()
+        } then: { [weak self] (result: Result<CameraDevice.Report, Never>) in
             guard let self else { return }
             isTellingLock = false
             take(result.get())

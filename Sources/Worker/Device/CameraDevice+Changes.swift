@@ -58,7 +58,7 @@ extension DeviceConfiguration {
     }
 }
 
-extension DeviceKeeper {
+extension CameraDevice {
     /// Checks a change against the open device, and leaves it as it is.
     func prepare(
         _ change: JSONValue, path: String, mode: ConfigurationMode, isStandIn: Bool = false

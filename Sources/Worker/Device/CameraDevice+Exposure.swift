@@ -1,7 +1,7 @@
 import CaptureCore
 import CaptureSources
 
-extension DeviceKeeper {
+extension CameraDevice {
     /// One step of an exposure that is driven.
     ///
     /// - Returns: false: something else was asked meanwhile, and nothing is done.

@@ -7,7 +7,7 @@ import LinuxIO
 ///
 /// Another program may change a camera while it is closed, and some do while it is open; so what was last set by order is
 /// compared and put back whenever the device is opened, and while it is locked whenever somebody else has changed it.
-final class DeviceKeeper {
+final class CameraDevice {
     /// What the loop is to know after each work.
     struct Report {
         var snapshot: DeviceSnapshot?

@@ -14,7 +14,7 @@ enum ControlCause: String {
 }
 
 /// What has become of controls from one moment to another.
-struct ControlNews {
+struct ControlChanges {
     /// By name, the drivers' and the model's; nil: it could not be read.
     var values: [String: (old: JSONValue?, new: JSONValue?)] = [:]
     /// Those whose flags, range or items are others, sorted.

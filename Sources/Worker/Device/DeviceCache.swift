@@ -3,7 +3,7 @@ import CaptureSources
 import Logging
 
 /// What the loop knows of the device: what was read last, and what the device has told since.
-final class DeviceKnowledge {
+final class DeviceCache {
     /// nil before it was opened for the first time.
     private(set) var snapshot: DeviceSnapshot?
     /// nil: the device is closed.
@@ -14,7 +14,7 @@ final class DeviceKnowledge {
     var standIn: StandIn?
 
     /// Told of every change of controls after it has been taken in.
-    var onNews: ((ControlNews, ControlCause) -> Void)?
+    var onNews: ((ControlChanges, ControlCause) -> Void)?
 
     private let logger: Logger
     private var committed: Set<String> = []
@@ -30,10 +30,10 @@ final class DeviceKnowledge {
 
     init(logger: Logger) { self.logger = logger }
 
-    /// Takes in how the device is after a work of its keeper.
+    /// Takes in how the device is after a work of its camera.
     ///
     /// - Parameter configured: the controls that were set by order.
-    func take(_ report: DeviceKeeper.Report, configured: Set<String> = []) {
+    func take(_ report: CameraDevice.Report, configured: Set<String> = []) {
         priority = report.priority
         standIn = report.standIn
         committed = Set(report.committed?.controls.map(\.name) ?? [])
@@ -73,7 +73,7 @@ final class DeviceKnowledge {
         zoomTold = told
         guard time - told.time >= Self.zoomPeriod else { return }
         zoomTold = (now, time)
-        let news = ControlNews(from: told.snapshot, to: now)
+        let news = ControlChanges(from: told.snapshot, to: now)
         if !news.isEmpty { onNews?(news, .configured) }
     }
 
@@ -84,7 +84,7 @@ final class DeviceKnowledge {
         new.configuration.controls.merge(values) { $1 }
         new.asOf = time
         snapshot = new
-        let news = ControlNews(from: old, to: new)
+        let news = ControlChanges(from: old, to: new)
         if !news.isEmpty { onNews?(news, .external) }
     }
 
@@ -112,7 +112,7 @@ final class DeviceKnowledge {
         }
         let whole = events.filter { !$0.mustBeRead }
         guard let new = snapshot.changed(by: whole) else { return (true, false) }
-        let news = ControlNews(from: snapshot, to: new)
+        let news = ControlChanges(from: snapshot, to: new)
         self.snapshot = new
         if !news.isEmpty { onNews?(news, .external) }
         return (whole.count < events.count, !committed.isDisjoint(with: news.values.keys))
@@ -121,8 +121,8 @@ final class DeviceKnowledge {
     private func learn(_ new: DeviceSnapshot, _ configured: Set<String>, _ found: [String: ControlValue]) {
         let old = snapshot
         snapshot = new
-        var (ours, restored) = (ControlNews(), ControlNews())
-        var others = old.map { ControlNews(from: $0, to: new) } ?? ControlNews()
+        var (ours, restored) = (ControlChanges(), ControlChanges())
+        var others = old.map { ControlChanges(from: $0, to: new) } ?? ControlChanges()
         for name in configured { ours.values[name] = others.values.removeValue(forKey: name) }
         // What was found was never told as the device's state: it changed while nobody looked.
         for (name, value) in found {

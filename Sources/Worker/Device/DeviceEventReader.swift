@@ -5,7 +5,7 @@ import ZeroMQ
 
 /// Takes what a device tells by itself, on the loop. After each batch it rests a while, in which the driver gathers: a device
 /// that tells something thousands of times a second costs no more than one that does so ten times.
-final class EventWatch {
+final class DeviceEventReader {
     private let queue: any DeviceEventQueue
     private let loop: Loop
     private var token: Loop.Token?

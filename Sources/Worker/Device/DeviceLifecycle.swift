@@ -7,7 +7,7 @@
 ///    └──── closing ──┘
 /// ```
 /// One thing is under way at a time; what is wished meanwhile counts when it has ended.
-struct DeviceLife {
+struct DeviceLifecycle {
     enum Phase: Equatable {
         case closed, opening, open, starting, streaming, stopping, closing
     }

@@ -3,9 +3,9 @@ import BusServer
 import LinuxIO
 
 /// Has done what a device's life asks for, wakes it in time, and answers whoever holds the device.
-final class LifeDriver<Snapshot> {
+final class LifecycleRunner<Snapshot> {
     /// What is to be done at the device; each tells the life when it is done.
-    struct Deeds {
+    struct Steps {
         var open, start, stop, close: () -> Void
         /// How the device is, as far as is known.
         var snapshot: () -> Snapshot?
@@ -17,18 +17,18 @@ final class LifeDriver<Snapshot> {
 
     private let device: String
     private let loop: Loop
-    private var life: DeviceLife
+    private var life: DeviceLifecycle
     private var wakeTimer: Loop.Token?
     private var whenHeld: ((Result<Snapshot, BusError>) -> Void)?
     private var whenEnded: (() -> Void)?
     /// nil: nothing is done yet.
-    var deeds: Deeds?
+    var steps: Steps?
 
     /// - Parameter idleMilliseconds: that the device stays open when nobody wants it any more.
     init(device: String, _ loop: Loop, idleMilliseconds: Int) {
         self.device = device
         self.loop = loop
-        life = DeviceLife(idleTime: Int64(idleMilliseconds) * 1_000_000)
+        life = DeviceLifecycle(idleTime: Int64(idleMilliseconds) * 1_000_000)
     }
 
     var isOpen: Bool {
@@ -44,7 +44,7 @@ final class LifeDriver<Snapshot> {
     var mustReopen: Bool { life.mustReopen }
 
     /// Tells the life something that has happened at this time, and does what it asks for then.
-    func tell(_ what: (inout DeviceLife, _ now: Int64) -> [DeviceLife.Action]) {
+    func tell(_ what: (inout DeviceLifecycle, _ now: Int64) -> [DeviceLifecycle.Action]) {
         perform(what(&life, MonotonicClock.now()))
     }
 
@@ -52,7 +52,7 @@ final class LifeDriver<Snapshot> {
     func firstFrame() { life.firstFrame(at: MonotonicClock.now()) }
 
     /// Gets the device ready for an order, and keeps it so until its `release`. One order at a time.
-    func hold(_ hold: DeviceLife.Hold, then body: @escaping (Result<Snapshot, BusError>) -> Void) {
+    func hold(_ hold: DeviceLifecycle.Hold, then body: @escaping (Result<Snapshot, BusError>) -> Void) {
         whenHeld = body
         tell { $0.hold(hold, at: $1) }
     }
@@ -63,25 +63,25 @@ final class LifeDriver<Snapshot> {
         tell { $0.end(at: $1) }
     }
 
-    private func perform(_ actions: [DeviceLife.Action]) {
+    private func perform(_ actions: [DeviceLifecycle.Action]) {
         loop.cancel(wakeTimer)
         wakeTimer = nil
         for action in actions {
             switch action {
-            case .open: deeds?.open()
-            case .start: deeds?.start()
-            case .stop: deeds?.stop()
-            case .close: deeds?.close()
+            case .open: steps?.open()
+            case .start: steps?.start()
+            case .stop: steps?.stop()
+            case .close: steps?.close()
             case .wake(let time):
                 wakeTimer = loop.schedule(at: time) { [weak self] in self?.tell { $0.wake(at: $1) } }
-            case .granted: answerHold(deeds?.snapshot().map(Result.success) ?? .failure(unknown))
-            case .refused: answerHold(.failure(deeds?.error() ?? ending))
+            case .granted: answerHold(steps?.snapshot().map(Result.success) ?? .failure(unknown))
+            case .refused: answerHold(.failure(steps?.error() ?? ending))
             case .ended:
                 whenEnded?()
                 whenEnded = nil
             }
         }
-        deeds?.changed()
+        steps?.changed()
     }
 
     private var unknown: BusError { BusError(.internalError, "\(device) was opened without being described.") }

@@ -2,7 +2,7 @@ import BusServer
 import LinuxIO
 
 /// Notices that a stream gives no more frames without saying why: a halted endpoint, or a camera whose program has hung.
-final class SilenceWatch {
+final class SilenceDetector {
     private let loop: Loop
     private let limit: Int64
     private let onSilence: () -> Void

@@ -68,7 +68,7 @@ extension FrameDuration {
 }
 
 /// Sends the status when it is due.
-final class StatusBoard {
+final class StatusReporter {
     private let loop: Loop
     private let read: () -> JSONValue
     private let send: (WorkerReport) -> Bool

@@ -7,7 +7,7 @@ import LinuxIO
 import Logging
 
 /// Has the device suffer what is ordered, at once or by a script's times.
-final class FaultDesk {
+final class FaultService {
     typealias Finish = (Result<JSONValue, BusError>) -> Void
 
     /// Has the device suffer something, and calls its last argument once.

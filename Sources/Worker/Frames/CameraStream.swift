@@ -8,7 +8,7 @@ import ZeroMQ
 
 /// A stream from its start to its end, on the loop: takes filled slots from the device, and gives it others to fill, so that it
 /// never runs dry.
-final class StreamRun {
+final class CameraStream {
     /// Random, as 16 hexadecimal digits: new at each start.
     var id: String { ring.stream }
     let layout: FrameLayout
@@ -33,7 +33,7 @@ final class StreamRun {
     /// Where frames build on one another.
     @exclusivity(unchecked) private var chain: H264Chain?
     @exclusivity(unchecked) private var lastSequence: UInt64?
-    @exclusivity(unchecked) private var silence: SilenceWatch?
+    @exclusivity(unchecked) private var silence: SilenceDetector?
     @exclusivity(unchecked) private var isOver = false {
         didSet { ring.publisher.end() }
     }
@@ -72,7 +72,7 @@ final class StreamRun {
         if silenceLimit > 0 {
             let frame = min(stream.frameDuration?.nanoseconds ?? 0, Self.longestFrame)
             let limit = max(silenceLimit, 20 * frame)
-            silence = SilenceWatch(loop, limit: limit) { [unowned self] in judgeSilence(limit) }
+            silence = SilenceDetector(loop, limit: limit) { [unowned self] in judgeSilence(limit) }
         }
     }
 

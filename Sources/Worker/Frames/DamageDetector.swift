@@ -5,7 +5,7 @@ import Imaging
 /// Tells whole frames from damaged and short ones, which are counted and not passed on.
 ///
 /// Drivers mark what they notice. That a compressed picture is short they don't: it is told by its first and last bytes.
-struct FrameJudge {
+struct DamageDetector {
     private let isJPEG: Bool
     /// Some cameras leave the end marker out always; where it came once, a picture without it is torn.
     private var hasSeenEnd = false

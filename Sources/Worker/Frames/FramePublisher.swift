@@ -35,7 +35,7 @@ final class FramePublisher: @unchecked Sendable {
     private let isOver = Atomic(false)
 
     // Only the thread that publishes uses these. Unchecked access: see `PollSet`.
-    @exclusivity(unchecked) private var judge: FrameJudge
+    @exclusivity(unchecked) private var judge: DamageDetector
     @exclusivity(unchecked) private var sequence: UInt64 = 0
     @exclusivity(unchecked) private var damaged: UInt64 = 0
 
@@ -49,7 +49,7 @@ final class FramePublisher: @unchecked Sendable {
         self.writer = writer
         self.plan = plan
         isChained = layout.pixelFormat == .h264
-        judge = FrameJudge(layout.pixelFormat)
+        judge = DamageDetector(layout.pixelFormat)
         newestGeneration = Atomic(generation)
         let slots = 0..<writer.plan.description.slots
         regions = slots.map { [UnsafeRawBufferPointer(writer.pixels(of: $0))] }

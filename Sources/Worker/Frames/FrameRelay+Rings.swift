@@ -5,7 +5,7 @@ import FrameRing
 import Imaging
 
 /// The rings of renditions: one for each that somebody wants to look into, from when it can be made until nobody does, or the stream is over.
-extension FrameDesk {
+extension FrameRelay {
     /// Makes another ring in the place of that one, if it is still in use; that one is never written to again.
     ///
     /// - Returns: false for that of the device's own frames, which goes with its stream only.
@@ -19,7 +19,7 @@ extension FrameDesk {
         return true
     }
 
-    func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
+    func makeRing(_ output: RenditionOutput, _ run: CameraStream) {
         guard output.needsRing else { return endRing(output) }
         guard output.ring == nil else { return }
         if output.rendition == Rendition(.native) { return begin(RenditionRing(native: run.ring.writer), output, run) }
@@ -52,7 +52,7 @@ extension FrameDesk {
         }
     }
 
-    private func begin(_ ring: RenditionRing, _ output: RenditionOutput, _ run: StreamRun) {
+    private func begin(_ ring: RenditionRing, _ output: RenditionOutput, _ run: CameraStream) {
         output.ring = ring
         output.ringError = nil
         for topic in output.outputs where topic.subscribed.kind == .buffer {

@@ -9,7 +9,7 @@ import LinuxIO
 import ZeroMQ
 
 /// What becomes of each frame: for every rendition that is wanted it is passed through, converted or left out, and published.
-final class FrameDesk {
+final class FrameRelay {
     let device: String
     private let socket: MediaSocket
     private let pool: RenditionPool
@@ -26,11 +26,11 @@ final class FrameDesk {
     /// Holds frames for photos of a moment that is over.
     let past: PastFrames
     var outputs: [RenditionOutput] = []
-    var run: StreamRun?
+    var run: CameraStream?
     /// Its frames have all come, and only those that are lent are still waited for.
     private var isOver = false
     /// The stream whose frames come.
-    var running: StreamRun? { isOver ? nil : run }
+    var running: CameraStream? { isOver ? nil : run }
     /// The frame as it lies in a ring.
     private let lent = Message()
     /// Where there is no memory for a ring: the frame's own bytes, copied at the first rendition that needs them and shared by all.
@@ -54,7 +54,7 @@ final class FrameDesk {
     /// There is a ring, or (nil) none any more.
     var onRing: ((Rendition, RingWriter?) -> Void)?
     /// Told of each whole frame while photos are taken; nil: none are.
-    var onPhotoFrame: ((FrameJob, StreamRun) -> Void)?
+    var onPhotoFrame: ((FrameJob, CameraStream) -> Void)?
     /// The socket can't be used any more.
     var onFailure: ((ZeroMQError) -> Void)?
 
@@ -102,7 +102,7 @@ final class FrameDesk {
     }
 
     /// A stream has started.
-    func begin(_ run: StreamRun) {
+    func begin(_ run: CameraStream) {
         self.run = run
         run.generation = generation
         isOver = false
@@ -306,7 +306,7 @@ final class FrameDesk {
         }
     }
 
-    private func prepareHeaders(_ run: StreamRun) {
+    private func prepareHeaders(_ run: CameraStream) {
         timestampSource = run.timestampSource
         for output in outputs {
             for topic in output.outputs { output.prepare(topic, device: device, run) }

@@ -77,7 +77,7 @@ final class RenditionOutput {
     }
 
     /// Gets ready for a stream.
-    func begin(_ run: StreamRun) {
+    func begin(_ run: CameraStream) {
         dropped = 0
         published = 0
         wasConverted()
@@ -111,7 +111,7 @@ final class RenditionOutput {
     }
 
     /// Gets the topic's header ready; nothing for a rendition that is not made.
-    func prepare(_ output: Output, device: String, _ run: StreamRun) {
+    func prepare(_ output: Output, device: String, _ run: CameraStream) {
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
         let ring = output.subscribed.kind == .buffer ? self.ring?.id : nil
@@ -143,7 +143,7 @@ final class RenditionOutput {
         return facts.isKeyframe != false && decimator?.admits(facts.monotonic) == true
     }
 
-    private static func making(_ rendition: Rendition, _ run: StreamRun) throws(BusError) -> Making {
+    private static func making(_ rendition: Rendition, _ run: CameraStream) throws(BusError) -> Making {
         if rendition.encoding == .native { return .passThrough }
         let isJPEG = run.layout.pixelFormat == .motionJPEG || run.layout.pixelFormat == .jpeg
         let isUpright = PictureOrientation(rendition) == .upright

@@ -5,20 +5,20 @@ import LinuxIO
 import Logging
 
 /// Knows how to do what orders say.
-protocol OrderCarrier: AnyObject {
+protocol OrderHandler: AnyObject {
     /// It is the next, if nothing comes in before it.
     func willCarryOut(_ order: WorkerOrder)
     /// Does it, and calls the last argument once.
-    func carryOut(_ order: WorkerOrder, _ finish: @escaping OrderLine.Finish) throws(BusError)
+    func carryOut(_ order: WorkerOrder, _ finish: @escaping OrderQueue.Finish) throws(BusError)
     /// Takes a change back that nobody will finish, and calls the last argument once.
-    func takeBack(_ transaction: String, _ finish: @escaping OrderLine.Finish)
+    func takeBack(_ transaction: String, _ finish: @escaping OrderQueue.Finish)
     /// One is done.
     func didCarryOut()
 }
 
 /// The coordinator's orders to a device, one after the other, each answered once. What a coordinator left unfinished is taken back before
 /// what the next one asks for; its orders that still waited are not carried out.
-final class OrderLine {
+final class OrderQueue {
     typealias Finish = (Result<JSONValue, BusError>) -> Void
 
     private enum Item {
@@ -37,7 +37,7 @@ final class OrderLine {
     private var queue: [Item] = []
     private var isBusy = false
     /// Whose work it is.
-    weak var carrier: (any OrderCarrier)?
+    weak var carrier: (any OrderHandler)?
     /// Called before each answer.
     var beforeReply: (() -> Void)?
     var fences: OrderFences

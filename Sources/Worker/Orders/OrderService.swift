@@ -7,17 +7,17 @@ import LinuxIO
 import Logging
 
 /// Carries out the coordinator's orders, one after the other, each answered once; the loop never waits for one.
-final class OrderDesk: OrderCarrier {
-    typealias Finish = OrderLine.Finish
+final class OrderService: OrderHandler {
+    typealias Finish = OrderQueue.Finish
 
     private let device: String
-    private let director: DeviceDirector
-    private let thread: DeviceThread<DeviceKeeper>
+    private let controller: CameraController
+    private let thread: DeviceThread<CameraDevice>
     private let logger: Logger
-    private let line: OrderLine
+    private let line: OrderQueue
     /// A zoom ramp is being begun now.
     private var isBeginningRamp = false
-    private var transactions: TransactionLedger<PreparedChange, AppliedChange>
+    private var transactions: TransactionTable<PreparedChange, AppliedChange>
     /// A session runs that wants the device's pictures.
     private(set) var isInSession = false
     /// Milliseconds for which they want its pictures to be held.
@@ -41,7 +41,7 @@ final class OrderDesk: OrderCarrier {
     /// The process is to end.
     var onStop: (() -> Void)?
     /// Drives zoom ramps.
-    var zoom: ZoomDriver?
+    var zoom: ZoomController?
     /// Takes photos, and calls its last argument once.
     var onPhoto: ((WorkerOrder.Action, @escaping Finish) -> Void)?
     /// Told before the device is set by order: whatever stands in there for a moment is to be put back first.
@@ -50,17 +50,17 @@ final class OrderDesk: OrderCarrier {
     var onWho: ((@escaping Finish) -> Void)?
 
     init(
-        device: String, _ director: DeviceDirector, _ thread: DeviceThread<DeviceKeeper>,
+        device: String, _ controller: CameraController, _ thread: DeviceThread<CameraDevice>,
         committed: CommittedConfiguration?, logger: Logger,
         reply: @escaping (UInt64, Result<JSONValue, BusError>) -> Void
     ) {
         self.device = device
-        self.director = director
+        self.controller = controller
         self.thread = thread
         self.committed = committed
         self.logger = logger
-        transactions = TransactionLedger(device: device)
-        line = OrderLine(device: device, logger: logger, send: reply)
+        transactions = TransactionTable(device: device)
+        line = OrderQueue(device: device, logger: logger, send: reply)
         generation = committed?.generation ?? 0
         line.carrier = self
     }
@@ -195,8 +195,8 @@ final class OrderDesk: OrderCarrier {
     ) throws(BusError) {
         try transactions.checkPreparing(id)
         let begun = line.era
-        perform(.open) { keeper throws(BusError) in
-            try keeper.prepare(change, path: path, mode: mode, isStandIn: isStandIn)
+        perform(.open) { camera throws(BusError) in
+            try camera.prepare(change, path: path, mode: mode, isStandIn: isStandIn)
         } then: { [weak self] result in
             // One that was left meanwhile is not known any more.
             if let self, begun == line.era, case .success(let prepared) = result {
@@ -210,10 +210,10 @@ final class OrderDesk: OrderCarrier {
         let (change, isShared) = try transactions.beginApplying(id)
         line.fences.raise(to: fence)
         let begun = line.era
-        if let format = change.plan.format, format != director.snapshot?.configuration.format { zoom?.end() }
-        let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
-        perform(needsQuiet ? .quiet : .open, sets: change.plan) { keeper throws(BusError) in
-            try keeper.apply(change)
+        if let format = change.plan.format, format != controller.snapshot?.configuration.format { zoom?.end() }
+        let needsQuiet = controller.snapshot.map(change.needsQuiet) ?? true
+        perform(needsQuiet ? .quiet : .open, sets: change.plan) { camera throws(BusError) in
+            try camera.apply(change)
         } then: { [weak self] result in
             guard let self else { return }
             let applied = try? result.get()
@@ -228,16 +228,16 @@ final class OrderDesk: OrderCarrier {
         case .unknown: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
         case .nothing: finish(.success([:]))
         case .undo(let change):
-            let present = director.snapshot?.configuration
+            let present = controller.snapshot?.configuration
             let isSame =
                 present?.format == change.before.format && present?.frameDuration == change.before.frameDuration
             // Also where the device can't be reached any more: what was refused must not come into force when it is back.
-            thread.perform { keeper in
-                keeper.revoke(change)
-                return (keeper.generation, keeper.committed)
+            thread.perform { camera in
+                camera.revoke(change)
+                return (camera.generation, camera.committed)
             } then: { [weak self] (revoked: Result<(UInt64, CommittedConfiguration?), Never>) in
-                self?.perform(isSame ? .open : .quiet, sets: change.plan) { keeper throws(BusError) in
-                    try keeper.rollBack(change)
+                self?.perform(isSame ? .open : .quiet, sets: change.plan) { camera throws(BusError) in
+                    try camera.rollBack(change)
                 } then: { [weak self] result in
                     // The frames until now were of the change.
                     if let self { (generation, committed) = revoked.get() }
@@ -249,9 +249,9 @@ final class OrderDesk: OrderCarrier {
 
     private func readControls(_ finish: @escaping Finish) {
         let device = device
-        perform(.open) { keeper throws(BusError) in
+        perform(.open) { camera throws(BusError) in
             do throws(SourceError) {
-                return try keeper.read()
+                return try camera.read()
             } catch {
                 throw BusError(error, device: device)
             }
@@ -262,9 +262,9 @@ final class OrderDesk: OrderCarrier {
 
     // As they were read last: nothing is opened for it.
     private var knownControls: Result<JSONValue, BusError> {
-        if let snapshot = director.snapshot { return .success(Self.controls(snapshot)) }
+        if let snapshot = controller.snapshot { return .success(Self.controls(snapshot)) }
         return .failure(
-            director.error
+            controller.error
                 ?? BusError(
                     .deviceDisconnected, "\(device) has not been looked at yet.", ["device": .string(device)]))
     }
@@ -286,8 +286,8 @@ final class OrderDesk: OrderCarrier {
     ) {
         line.fences.raise(to: fence)
         isBeginningRamp = true
-        perform(.open) { keeper throws(BusError) in
-            try keeper.beginZoom(wish, at: MonotonicClock.now())
+        perform(.open) { camera throws(BusError) in
+            try camera.beginZoom(wish, at: MonotonicClock.now())
         } then: { [weak self] result in
             self?.isBeginningRamp = false
             guard case .success(let course) = result else { return finish(result.map { _ in [:] }) }
@@ -319,7 +319,7 @@ final class OrderDesk: OrderCarrier {
     }
 
     /// What something that was no order has left behind.
-    func learn(_ report: DeviceKeeper.Report) {
+    func learn(_ report: CameraDevice.Report) {
         generation = report.generation
         committed = report.committed
         onChange?()
@@ -331,8 +331,8 @@ final class OrderDesk: OrderCarrier {
     ///
     /// - Parameter sets: what it is to set.
     func work<Value>(
-        _ hold: DeviceLife.Hold, sets plan: ConfigurationPlan? = nil,
-        _ work: @escaping (DeviceKeeper) throws(BusError) -> Value,
+        _ hold: DeviceLifecycle.Hold, sets plan: ConfigurationPlan? = nil,
+        _ work: @escaping (CameraDevice) throws(BusError) -> Value,
         then body: @escaping (Result<Value, BusError>) -> Void
     ) {
         line.work { [weak self] done in
@@ -345,23 +345,23 @@ final class OrderDesk: OrderCarrier {
 
     // Gets the device ready, works on it on its thread, and lets go of it.
     private func perform<Value>(
-        _ hold: DeviceLife.Hold, sets plan: ConfigurationPlan? = nil,
-        _ work: @escaping (DeviceKeeper) throws(BusError) -> Value,
+        _ hold: DeviceLifecycle.Hold, sets plan: ConfigurationPlan? = nil,
+        _ work: @escaping (CameraDevice) throws(BusError) -> Value,
         then body: @escaping (Result<Value, BusError>) -> Void
     ) {
-        director.hold(hold) { [weak self] held in
+        controller.hold(hold) { [weak self] held in
             guard let self else { return }
             if case .failure(let error) = held { return body(.failure(error)) }
-            thread.perform { keeper in
-                let result = Result { () throws(BusError) in try work(keeper) }
-                return (result, keeper.report())
+            thread.perform { camera in
+                let result = Result { () throws(BusError) in try work(camera) }
+                return (result, camera.report())
             } then: { [weak self] finished in
                 guard let self else { return }
                 let (result, report) = finished.get()
                 generation = report.generation
                 committed = report.committed
                 onChange?()
-                director.release(report, configured: Set(plan?.controls.map(\.name) ?? []))
+                controller.release(report, configured: Set(plan?.controls.map(\.name) ?? []))
                 body(result)
             }
         }

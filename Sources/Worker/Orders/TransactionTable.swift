@@ -4,7 +4,7 @@ import JSON
 /// The changes of a device that are under way: each is checked, then made, then finished or taken back.
 ///
 /// A value that is told what happens; whoever makes the changes asks it what may be done.
-struct TransactionLedger<Prepared, Applied> {
+struct TransactionTable<Prepared, Applied> {
     private enum Transaction {
         case prepared(Prepared, isShared: Bool)
         case applied(Applied, fence: UInt64, isShared: Bool)

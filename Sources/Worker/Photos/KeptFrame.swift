@@ -53,7 +53,7 @@ final class KeptFrame: @unchecked Sendable {
     }
 }
 
-extension StreamRun {
+extension CameraStream {
     /// A frame's time, nanoseconds.
     var frameTime: Int64 { min(max(frameDuration?.nanoseconds ?? 33_333_333, 1_000_000), 60_000_000_000) }
 

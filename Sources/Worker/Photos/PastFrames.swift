@@ -68,7 +68,7 @@ final class PastFrames {
     /// - Parameters:
     ///   - milliseconds: at most ``PhotoPast/longest``; 0: none.
     ///   - run: the stream whose frames come; nil: there is none.
-    func setPreRoll(_ milliseconds: Int, run: StreamRun?) {
+    func setPreRoll(_ milliseconds: Int, run: CameraStream?) {
         guard milliseconds != preRoll else { return }
         preRoll = milliseconds
         guard milliseconds > 0, let old = stream, let run else { return end(run) }
@@ -80,7 +80,7 @@ final class PastFrames {
     // MARK: The frame desk's
 
     /// A stream has ended, or nobody wants its past any more; what waits to be encoded is given back.
-    func end(_ run: StreamRun?) {
+    func end(_ run: CameraStream?) {
         if case .converted(let work)? = stream?.way, let waiting = work.replace(nil) { run?.release(waiting) }
         stream = nil
         records.removeAll(keepingCapacity: preRoll > 0)
@@ -88,7 +88,7 @@ final class PastFrames {
     }
 
     /// A frame has come.
-    func take(_ frame: FrameJob, of run: StreamRun) {
+    func take(_ frame: FrameJob, of run: CameraStream) {
         guard preRoll > 0 else { return }
         let stream = stream ?? begin(run)
         switch stream.way {
@@ -113,7 +113,7 @@ final class PastFrames {
     }
 
     /// - Returns: whether that work was for here.
-    func finished(_ work: RenditionWork, of run: StreamRun?) -> Bool {
+    func finished(_ work: RenditionWork, of run: CameraStream?) -> Bool {
         guard case .converted(let own)? = stream?.way, own === work else { return false }
         let job = work.job
         if let job, case .made = work.outcome {
@@ -163,7 +163,7 @@ final class PastFrames {
 
     // MARK: Holding
 
-    private func begin(_ run: StreamRun) -> Stream {
+    private func begin(_ run: CameraStream) -> Stream {
         let (way, layout) = Self.way(run.layout)
         let stream = Stream(way: way, layout: layout, id: run.id, frameTime: run.frameTime, ring: makeRing(run))
         self.stream = stream
@@ -171,7 +171,7 @@ final class PastFrames {
         return stream
     }
 
-    private func makeRing(_ run: StreamRun) -> PreRollRing {
+    private func makeRing(_ run: CameraStream) -> PreRollRing {
         let duration = Int64(preRoll) * 1_000_000 + Self.slack
         let frames = duration / run.frameTime + 2
         let (bytes, isTooMany) = Int(frames).multipliedReportingOverflow(by: run.layout.dimensions.area)

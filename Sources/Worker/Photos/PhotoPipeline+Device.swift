@@ -10,14 +10,14 @@ import ZeroMQ
 
 // How the device is set for a photo, and when it has found its exposure.
 
-extension PhotoDesk {
+extension PhotoPipeline {
     /// Sets what the plan says, and calls the body with how the device was before, unless the photo fails.
     func set(
-        _ task: PhotoTask, _ plan: @escaping (DeviceKeeper) throws(BusError) -> PreparedChange?,
+        _ task: PhotoTask, _ plan: @escaping (CameraDevice) throws(BusError) -> PreparedChange?,
         then body: @escaping (DeviceSnapshot?) -> Void
     ) {
-        orders.work(.open) { keeper throws(BusError) in
-            (try plan(keeper), keeper.snapshot)
+        orders.work(.open) { camera throws(BusError) in
+            (try plan(camera), camera.snapshot)
         } then: { [weak self] result in
             guard let self, isPresent(task) else { return }
             switch result {
@@ -37,8 +37,8 @@ extension PhotoDesk {
         nextStandIn = before.map { StandIn(change.plan, before: $0.configuration, beside: standIn) }
         onStandIn?()
         let needsQuiet = before.map(change.needsQuiet) ?? true
-        orders.work(needsQuiet ? .quiet : .open, sets: change.plan) { keeper throws(BusError) in
-            try keeper.standIn(change)
+        orders.work(needsQuiet ? .quiet : .open, sets: change.plan) { camera throws(BusError) in
+            try camera.standIn(change)
         } then: { [weak self] result in
             task.isSetting = false
             self?.nextStandIn = nil
@@ -63,7 +63,7 @@ extension PhotoDesk {
     }
 
     /// A whole frame has come.
-    func took(_ frame: FrameJob, _ run: StreamRun) {
+    func took(_ frame: FrameJob, _ run: CameraStream) {
         guard let task = current, task.stage != .over else { return }
         let start = run.exposureStart(frame.facts)
         if let since = task.settlesSince {
@@ -90,8 +90,8 @@ extension PhotoDesk {
         }
     }
 
-    func settleFurther(_ task: PhotoTask, _ run: StreamRun, exposedFrom start: Instant, since: Instant) {
-        guard let snapshot = director.snapshot else { return }
+    func settleFurther(_ task: PhotoTask, _ run: CameraStream, exposedFrom start: Instant, since: Instant) {
+        guard let snapshot = controller.snapshot else { return }
         if task.settling == nil {
             let settling = PhotoSettling(
                 since: since, frame: run.frameTime, isTold: snapshot.tellsExposure, isAdjusting: snapshot.isAdjusting,
@@ -133,8 +133,8 @@ extension PhotoDesk {
     func settled(_ task: PhotoTask) {
         guard let bracket = task.settings.bracket, task.step == nil else { return becomeReady(task) }
         let device = device
-        orders.work(.open) { keeper throws(BusError) in
-            try PhotoChange.neutral(bracket, try keeper.look(), of: device)
+        orders.work(.open) { camera throws(BusError) in
+            try PhotoChange.neutral(bracket, try camera.look(), of: device)
         } then: { [weak self] result in
             guard let self, isPresent(task) else { return }
             switch result {
@@ -150,8 +150,8 @@ extension PhotoDesk {
         _ step: Int, _ bracket: PhotoBracket, _ task: PhotoTask, then body: @escaping (DeviceSnapshot?) -> Void
     ) {
         let neutral = task.neutral
-        set(task) { keeper throws(BusError) in
-            try keeper.prepare(PhotoChange.step(bracket, step, neutral))
+        set(task) { camera throws(BusError) in
+            try camera.prepare(PhotoChange.step(bracket, step, neutral))
         } then: { [weak self] before in
             body(before)
             task.step = step
@@ -160,7 +160,7 @@ extension PhotoDesk {
     }
 
     func becomeReady(_ task: PhotoTask) {
-        guard let run = director.stream, let snapshot = director.snapshot else { return settle(task) }
+        guard let run = controller.stream, let snapshot = controller.snapshot else { return settle(task) }
         let layout = run.layout
         let flash = task.settings.flash
         task.fires = flash == .on || (flash == .auto && (task.luma ?? Self.dark) < Self.dark)
@@ -185,7 +185,7 @@ extension PhotoDesk {
         let stabilization = snapshot?.values[CameraControlName.videoStabilizationMode.rawValue]?.string
         let resolution = PhotoResolution(
             device: device, format: plan.fileType, dimensions: plan.dimensions,
-            pixelFormat: director.stream?.layout.pixelFormat ?? layout.pixelFormat,
+            pixelFormat: controller.stream?.layout.pixelFormat ?? layout.pixelFormat,
             flash: task.fires, stabilization: stabilization.map { $0 != "off" } ?? false,
             highResolution: task.settings.highResolution, thumbnail: plan.thumbnail,
             bracket: task.settings.bracket.flatMap { bracket in
@@ -196,7 +196,7 @@ extension PhotoDesk {
         let answer = task.onPrepared
         task.onPrepared = nil
         // So that cameras that are taken together can be taken on the beat of one of them.
-        let beat = director.stream.flatMap { stream in
+        let beat = controller.stream.flatMap { stream in
             frames.lastFrame.map { PhotoBeat(frame: $0, period: stream.frameTime) }
         }
         answer?(.success(.members(["resolution": resolution.json, "beat": beat?.json])))

@@ -10,7 +10,7 @@ import ZeroMQ
 
 // What becomes of the frames that were kept.
 
-extension PhotoDesk {
+extension PhotoPipeline {
     func process(_ task: PhotoTask) {
         for index in task.taken.indices {
             let shot = task.taken[index]

@@ -11,12 +11,12 @@ import ZeroMQ
 
 // Which frames are kept for photos.
 
-extension PhotoDesk {
+extension PhotoPipeline {
     /// Has a frame copied, and calls the body with it on the loop; nil: there was no memory.
     ///
     /// - Returns: false: the frame can't be had; the next one may.
     func keep(
-        _ frame: FrameJob, _ run: StreamRun, _ task: PhotoTask, _ start: Instant, measures: Bool = false,
+        _ frame: FrameJob, _ run: CameraStream, _ task: PhotoTask, _ start: Instant, measures: Bool = false,
         then body: @escaping (KeptFrame?, _ luma: Double?) -> Void
     ) -> Bool {
         let plan = run.payloadPlan
@@ -49,7 +49,7 @@ extension PhotoDesk {
         return isQueued
     }
 
-    func keepShot(_ frame: FrameJob, _ run: StreamRun, _ task: PhotoTask, _ start: Instant) {
+    func keepShot(_ frame: FrameJob, _ run: CameraStream, _ task: PhotoTask, _ start: Instant) {
         let index = task.taken.count
         let isKept = keep(frame, run, task, start) { [weak self] kept, _ in
             guard let self, isPresent(task) else { return }
@@ -95,11 +95,11 @@ extension PhotoDesk {
     func look(_ task: PhotoTask) {
         guard !task.isLookedAt else { return }
         task.isLookedAt = true
-        orders.work(.open) { keeper throws(BusError) in
-            try keeper.look()
+        orders.work(.open) { camera throws(BusError) in
+            try camera.look()
         } then: { [weak self] result in
             guard let self, task.stage != .over else { return }
-            describe(task, (try? result.get()) ?? director.snapshot)
+            describe(task, (try? result.get()) ?? controller.snapshot)
         }
     }
 
@@ -137,8 +137,8 @@ extension PhotoDesk {
     // MARK: The flash
 
     func fire(_ task: PhotoTask) {
-        orders.work(.open) { keeper throws(BusError) in
-            try keeper.fireFlash()
+        orders.work(.open) { camera throws(BusError) in
+            try camera.fireFlash()
         } then: { [weak self] result in
             guard let self, isPresent(task) else { return }
             switch result {
@@ -149,7 +149,7 @@ extension PhotoDesk {
     }
 
     // Which frame has the light isn't told by its time: the flash may have come while the driver was still in its call.
-    func keepCandidate(_ frame: FrameJob, _ run: StreamRun, _ task: PhotoTask, _ start: Instant) {
+    func keepCandidate(_ frame: FrameJob, _ run: CameraStream, _ task: PhotoTask, _ start: Instant) {
         guard task.flash?.after ?? Self.flashFrames < Self.flashFrames else { return }
         makeRoom(for: frame, run, task)
         let isKept = keep(frame, run, task, start, measures: true) { [weak self] kept, luma in
@@ -169,7 +169,7 @@ extension PhotoDesk {
     }
 
     // A driver that takes long has had frames come meanwhile.
-    private func makeRoom(for frame: FrameJob, _ run: StreamRun, _ task: PhotoTask) {
+    private func makeRoom(for frame: FrameJob, _ run: CameraStream, _ task: PhotoTask) {
         guard let count = run.payloadPlan.count(bytesUsed: frame.bytesUsed) else { return }
         while task.flash?.candidates.count ?? 0 >= Self.maximumCandidates
             || !memory.hasRoom(for: count, beside: copying)

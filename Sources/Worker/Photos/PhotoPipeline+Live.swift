@@ -6,7 +6,7 @@ import ZeroMQ
 
 // The pictures of live photos: each is stored together with its movie, which is whole later than it, or not at all.
 
-extension PhotoDesk {
+extension PhotoPipeline {
     /// The picture is made; it waits for its movie.
     func hold(_ task: PhotoTask, _ result: PhotoResult, _ bytes: Message) {
         let (job, photo) = (task.order.job, HeldPhoto(task.order, result, bytes))

@@ -6,12 +6,12 @@ import ZeroMQ
 
 // Photos of a moment that is over. Nothing is set for them, and nothing waited for, so they are beside those that have the device.
 
-extension PhotoDesk {
+extension PhotoPipeline {
     /// Takes the frame of that moment out of those that are held, before it is let go, and answers when its file can be made.
     func preparePast(_ order: PhotoOrder, _ moment: Instant, _ answer: @escaping PhotoTask.Answer) {
         if let error = obstacle?() { return answer(.failure(error)) }
         let past = frames.past
-        let source = director.stream?.timestampSource ?? .startOfExposure
+        let source = controller.stream?.timestampSource ?? .startOfExposure
         let frame: KeptFrame
         switch past.find(moment, source, in: memory) {
         case .found(let found): frame = found
@@ -26,7 +26,7 @@ extension PhotoDesk {
         task.past = frame
         task.layout = frame.layout
         // How the device is now says nothing of how it was then.
-        task.reader = PhotoFactsReader(director.snapshot, isPast: true)
+        task.reader = PhotoFactsReader(controller.snapshot, isPast: true)
         task.isLookedAt = true
         tasks.append(task)
         beginWaiting(task)
@@ -37,7 +37,7 @@ extension PhotoDesk {
             guard let self, task.stage == .preparing else { return }
             switch result {
             case .failure(let error): fail(task, error)
-            case .success(let plan): answerReady(task, plan, frame.layout, director.snapshot)
+            case .success(let plan): answerReady(task, plan, frame.layout, controller.snapshot)
             }
         }
         if !isQueued { fail(task, .noMemoryForPhotos(device)) }

@@ -11,12 +11,12 @@ import ZeroMQ
 
 /// Takes photos: has the device set and settled for each, keeps the frames that become photos, and has them made into files beside the
 /// loop. One has the device at a time, in the order in which they came; the others wait.
-final class PhotoDesk {
+final class PhotoPipeline {
     let device: String
     let loop: Loop
-    let director: DeviceDirector
-    let frames: FrameDesk
-    let orders: OrderDesk
+    let controller: CameraController
+    let frames: FrameRelay
+    let orders: OrderService
     let logger: Logger
     /// Copies frames, so that the device has its slots again.
     let copier: PhotoThread
@@ -60,12 +60,12 @@ final class PhotoDesk {
 
     /// - Parameter budget: bytes that frames for photos may have, and their files as many; nil: as the machine's memory allows.
     init(
-        device: String, _ loop: Loop, _ director: DeviceDirector, _ frames: FrameDesk, _ orders: OrderDesk,
+        device: String, _ loop: Loop, _ controller: CameraController, _ frames: FrameRelay, _ orders: OrderService,
         budget: Int? = nil, logger: Logger
     ) throws(SystemError) {
         self.device = device
         self.loop = loop
-        self.director = director
+        self.controller = controller
         self.frames = frames
         self.orders = orders
         self.logger = logger
@@ -80,7 +80,7 @@ final class PhotoDesk {
     var wantsFrames: Bool { current != nil || tasks.contains { $0.stage == .waiting } }
 
     /// What is set at the device for photos, or about to be.
-    var standIn: StandIn? { nextStandIn ?? director.knowledge.standIn }
+    var standIn: StandIn? { nextStandIn ?? controller.cache.standIn }
 
     // MARK: Orders
 
@@ -134,7 +134,7 @@ final class PhotoDesk {
         task.stage = .taking
         if let frame = task.past { return takePast(task, frame) }
         task.shots = PhotoShots(
-            task.count, interval: task.settings.interval, frame: director.stream?.frameTime ?? 33_333_333, at: time,
+            task.count, interval: task.settings.interval, frame: controller.stream?.frameTime ?? 33_333_333, at: time,
             now: MonotonicClock.now())
         tell(task, .willCapture)
         guard task.stage == .taking else { return }
@@ -177,7 +177,7 @@ final class PhotoDesk {
     func update() {
         guard let task = current, task.stage != .over else { return }
         if let error = obstacle?() { return fail(task, error) }
-        guard task.settling != nil, let snapshot = director.snapshot else { return }
+        guard task.settling != nil, let snapshot = controller.snapshot else { return }
         task.settling?.told(isAdjusting: snapshot.isAdjusting, at: MonotonicClock.now())
     }
 
@@ -213,14 +213,14 @@ final class PhotoDesk {
         task.stage = .preparing
         beginWaiting(task)
         frames.onPhotoFrame = { [weak self] in self?.took($0, $1) }
-        director.isAwaited = true
+        controller.isAwaited = true
         onWish?()
         guard isPresent(task) else { return }
         if let error = obstacle?() { return fail(task, error) }
         guard task.settings.highResolution || task.settings.flash != .off else { return settle(task) }
         let (settings, device) = (task.settings, device)
-        set(task) { keeper throws(BusError) in
-            try keeper.prepare(try PhotoChange.base(settings, try keeper.look(), of: device))
+        set(task) { camera throws(BusError) in
+            try camera.prepare(try PhotoChange.base(settings, try camera.look(), of: device))
         } then: { [weak self] _ in
             self?.settle(task)
         }
@@ -232,7 +232,7 @@ final class PhotoDesk {
     // The device has to come to something in time: from one step to the next as long as a slow one takes for its frames.
     func beginWaiting(_ task: PhotoTask, milliseconds: Int64? = nil, beside: Int64 = 0) {
         loop.cancel(task.timer)
-        let limit = milliseconds ?? WorkerOrder.settling(task.settings, frame: director.stream?.frameTime ?? 0) + beside
+        let limit = milliseconds ?? WorkerOrder.settling(task.settings, frame: controller.stream?.frameTime ?? 0) + beside
         task.timer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.waitedTooLong(task) }
     }
 
@@ -266,7 +266,7 @@ final class PhotoDesk {
         current = nil
         frames.onPhotoFrame = nil
         frames.photoMeter.stop()
-        director.isAwaited = false
+        controller.isAwaited = false
         task.settlesSince = nil
         task.settling = nil
         if task.isSet {
@@ -279,9 +279,9 @@ final class PhotoDesk {
     func putBack(_ task: PhotoTask) {
         isPuttingBack = true
         task.isSet = false
-        orders.work(task.setsFormat ? .quiet : .open) { keeper throws(BusError) in
-            let last = try? keeper.look()
-            try keeper.endStandIn()
+        orders.work(task.setsFormat ? .quiet : .open) { camera throws(BusError) in
+            let last = try? camera.look()
+            try camera.endStandIn()
             return last
         } then: { [weak self] result in
             guard let self else { return }
@@ -289,7 +289,7 @@ final class PhotoDesk {
                 logger.warning("a photo's settings can't be put back", metadata: ["error": "\(error.message)"])
             }
             isPuttingBack = false
-            if task.stage == .processing { describe(task, (try? result.get()) ?? director.snapshot) }
+            if task.stage == .processing { describe(task, (try? result.get()) ?? controller.snapshot) }
             wentFree()
         }
     }

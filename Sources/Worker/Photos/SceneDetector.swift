@@ -4,7 +4,7 @@ import JSON
 import LinuxIO
 
 /// Looks now and then at the frames that come whether the scene wants a flash, or a picture that is steadied. Used on the loop.
-final class SceneWatch {
+final class SceneDetector {
     private let meter: FrameMeter
     /// Nanoseconds; nil: the camera doesn't tell.
     private let exposureDuration: () -> Int64?

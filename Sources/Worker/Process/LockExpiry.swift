@@ -2,7 +2,7 @@ import BusServer
 
 /// Forgets the lock of a coordinator that has gone: the next one tells its locks right after the hello, and one that isn't told then ended
 /// while there was no coordinator.
-final class LockMemory {
+final class LockExpiry {
     private let loop: Loop
     private let milliseconds: Int64
     /// The fence of the lock that is known.

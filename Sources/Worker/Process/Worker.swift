@@ -18,20 +18,20 @@ public final class Worker {
     private let access: AccessControl
     private let subscribers: SubscriberService
     private let pool: RenditionPool
-    private let thread: DeviceThread<DeviceKeeper>
-    private let frames: FrameDesk
-    private let director: DeviceDirector
-    private let exposure: ExposureDriver
-    private let scene: SceneWatch
+    private let thread: DeviceThread<CameraDevice>
+    private let frames: FrameRelay
+    private let controller: CameraController
+    private let exposure: ExposureController
+    private let scene: SceneDetector
     private let link: CoordinatorLink
-    private let desk: OrderDesk
-    private let lockMemory: LockMemory
-    private let photos: PhotoDesk
-    private let faults: FaultDesk
+    private let orders: OrderService
+    private let lockMemory: LockExpiry
+    private let photos: PhotoPipeline
+    private let faults: FaultService
     private let users: DeviceUsers
     /// Where the device was found at the start.
     private let node: String?
-    private var status: StatusBoard?
+    private var status: StatusReporter?
     private let heartbeatTopic = Topic.heartbeat.bytes
     private var ending: ProcessEnding?
     /// Why it can't go on.
@@ -84,7 +84,7 @@ public final class Worker {
         do {
             pool = try RenditionPool(loop)
             let zoom = DigitalZoomState(limit: options.maxZoom)
-            frames = FrameDesk(
+            frames = FrameRelay(
                 device: options.device, process.socket, pool,
                 PayloadLender(PayloadMemory(budget: options.payloadBudget ?? PayloadMemory.defaultBudget)), zoom)
             subscribers = try SubscriberService(options, process, frames)
@@ -92,22 +92,22 @@ public final class Worker {
             let uniqueID = source.identity.uniqueID
             thread = try DeviceThread(
                 loop,
-                device: DeviceKeeper(
+                device: CameraDevice(
                     TimedSource(source, clock), device: options.device, committed: committed,
                     standIn: standIn, zoomLimit: options.maxZoom, zoom: zoom),
                 clock: clock)
-            director = DeviceDirector(
+            controller = CameraController(
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
                 silenceLimitMilliseconds: options.silenceLimitMilliseconds,
                 logger: logger)
-            exposure = ExposureDriver(loop, thread, director, frames.meter, logger: logger)
-            scene = SceneWatch(frames.sceneMeter) { [director] in
-                let seconds = director.snapshot?.values[CameraControlName.exposureDuration.rawValue]?.double
+            exposure = ExposureController(loop, thread, controller, frames.meter, logger: logger)
+            scene = SceneDetector(frames.sceneMeter) { [controller] in
+                let seconds = controller.snapshot?.values[CameraControlName.exposureDuration.rawValue]?.double
                 return seconds.flatMap { $0 > 0 && $0 < 1e6 ? Int64(($0 * 1e9).rounded()) : nil }
             }
-            faults = FaultDesk(loop, logger: logger) { [thread] fault, completion in
-                thread.perform { keeper throws(SourceError) in
-                    try keeper.source.injectFault(fault)
+            faults = FaultService(loop, logger: logger) { [thread] fault, completion in
+                thread.perform { camera throws(SourceError) in
+                    try camera.source.injectFault(fault)
                 } then: { result in
                     completion(result.mapError { BusError($0, device: options.device) })
                 }
@@ -121,22 +121,22 @@ public final class Worker {
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
             users = try DeviceUsers(loop)
             node = source.identity.node
-            desk = OrderDesk(
-                device: options.device, director, thread, committed: committed, logger: logger,
+            orders = OrderService(
+                device: options.device, controller, thread, committed: committed, logger: logger,
                 reply: { [link] number, result in link.send(.reply(order: number, result)) })
-            lockMemory = LockMemory(
-                loop, milliseconds: options.lockMemoryMilliseconds, known: { [desk] in desk.lockFence },
-                forget: { [desk] in desk.forgetLock() })
-            photos = try PhotoDesk(
-                device: options.device, loop, director, frames, desk, budget: options.photoBudget, logger: logger)
+            lockMemory = LockExpiry(
+                loop, milliseconds: options.lockMemoryMilliseconds, known: { [orders] in orders.lockFence },
+                forget: { [orders] in orders.forgetLock() })
+            photos = try PhotoPipeline(
+                device: options.device, loop, controller, frames, orders, budget: options.photoBudget, logger: logger)
         } catch {
             throw .failed("\(error)")
         }
-        frames.generation = desk.generation
-        director.knowledge.standIn = standIn
-        status = StatusBoard(loop, read: { [unowned self] in currentStatus.json }, send: { [link] in link.send($0) })
-        desk.beforeReply = { [weak self] in self?.status?.tell() }
-        desk.zoom = ZoomDriver(loop, thread, director, logger: logger)
+        frames.generation = orders.generation
+        controller.cache.standIn = standIn
+        status = StatusReporter(loop, read: { [unowned self] in currentStatus.json }, send: { [link] in link.send($0) })
+        orders.beforeReply = { [weak self] in self?.status?.tell() }
+        orders.zoom = ZoomController(loop, thread, controller, logger: logger)
         connect()
     }
 
@@ -152,7 +152,7 @@ public final class Worker {
             self?.tick()
             return self != nil
         }
-        director.begin()
+        controller.begin()
         if let script = options.faults { runFaults(script) }
         do {
             try loop.run()
@@ -184,10 +184,10 @@ public final class Worker {
         subscribers.onChange = { [weak self] in self?.status?.touch() }
         subscribers.onFailure = { [weak self] why in self?.fail(.failed, why) }
         access.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
-        desk.onAdmit = { [weak self] in
-            if self?.subscribers.admit($0) == true { self?.director.restart() }
+        orders.onAdmit = { [weak self] in
+            if self?.subscribers.admit($0) == true { self?.controller.restart() }
         }
-        director.onChange = { [weak self] in
+        controller.onChange = { [weak self] in
             self?.exposure.update()
             self?.photos.update()
             self?.subscribers.tellFailures()
@@ -196,41 +196,41 @@ public final class Worker {
         exposure.onWish = { [weak self] in self?.wish() }
         scene.onChange = { [weak self] in self?.status?.touch() }
         connectPhotos()
-        director.onReported = { [weak self] in self?.desk.learn($0) }
-        director.onOpened = { [weak self] in
+        controller.onReported = { [weak self] in self?.orders.learn($0) }
+        controller.onOpened = { [weak self] in
             // What was set for it is not set any more.
             self?.photos.interrupt()
             self?.tellDescription()
         }
-        director.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
-        director.knowledge.onNews = { [weak self] news, cause in self?.tell("controlsChanged", news.json(cause)) }
+        controller.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
+        controller.cache.onNews = { [weak self] news, cause in self?.tell("controlsChanged", news.json(cause)) }
         thread.onBusy = { [weak self] in self?.status?.touch() }
         thread.onHang = { [weak self] in self?.fail(.deviceHangs, "the driver has hung in a call for too long") }
-        desk.onChange = { [weak self] in
+        orders.onChange = { [weak self] in
             guard let self else { return }
-            frames.generation = desk.generation
-            frames.setPreRoll(desk.preRoll)
-            scene.set(isWatching: desk.watchesScene)
+            frames.generation = orders.generation
+            frames.setPreRoll(orders.preRoll)
+            scene.set(isWatching: orders.watchesScene)
             wish()
             status?.touch()
         }
-        desk.onPlugged = { [weak self] facts, isNew in self?.director.plugged(facts, isNew: isNew) }
-        desk.onStop = { [weak self] in self?.end(.inOrder) }
-        desk.onFault = { [weak self] in self?.faults.handle($0, $1) }
-        faults.isGone = { [weak self] in self?.director.error?.reason == .deviceDisconnected }
+        orders.onPlugged = { [weak self] facts, isNew in self?.controller.plugged(facts, isNew: isNew) }
+        orders.onStop = { [weak self] in self?.end(.inOrder) }
+        orders.onFault = { [weak self] in self?.faults.handle($0, $1) }
+        faults.isGone = { [weak self] in self?.controller.error?.reason == .deviceDisconnected }
         faults.onPressure = { [weak self] in self?.status?.touch() }
-        faults.onPresence = { [weak self] in self?.director.look() }
-        link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
-        desk.onWho = { [weak self] in self?.tellUsers($0) }
+        faults.onPresence = { [weak self] in self?.controller.look() }
+        link.inDoubt = { [weak self] in self?.orders.inDoubt ?? [] }
+        orders.onWho = { [weak self] in self?.tellUsers($0) }
         link.onOrder = { [weak self] order in self?.received(order) }
         link.onConnected = { [weak self] in self?.connected() }
         link.onDisconnected = { [weak self] in
-            self?.desk.abandon()
+            self?.orders.abandon()
             self?.photos.abandon()
         }
         link.onAbandoned = { [weak self] in
             self?.logger.warning("no coordinator has come for too long")
-            self?.desk.giveUp { self?.end(.inOrder) }
+            self?.orders.giveUp { self?.end(.inOrder) }
         }
     }
 
@@ -242,16 +242,16 @@ public final class Worker {
             !link.isConnected || link.send(.photo(job: job, stage: progress, members: members), attachment: file)
         }
         photos.onStandIn = { [weak self] in self?.status?.tell() }
-        desk.onPhoto = { [weak self] in self?.photos.handle($0, $1) }
-        desk.onSetting = { [weak self] in self?.photos.interrupt() }
+        orders.onPhoto = { [weak self] in self?.photos.handle($0, $1) }
+        orders.onSetting = { [weak self] in self?.photos.interrupt() }
     }
 
     private func wish() {
         let wantsFrames =
-            desk.isInSession || subscribers.wantsFrames || exposure.wantsFrames || photos.wantsFrames
-        director.demand(isLocked: desk.lockFence != nil, wantsFrames: wantsFrames && !desk.isHalted)
-        if desk.isHalted != wasHalted {
-            wasHalted = desk.isHalted
+            orders.isInSession || subscribers.wantsFrames || exposure.wantsFrames || photos.wantsFrames
+        controller.demand(isLocked: orders.lockFence != nil, wantsFrames: wantsFrames && !orders.isHalted)
+        if orders.isHalted != wasHalted {
+            wasHalted = orders.isHalted
             photos.update()
             subscribers.tellFailures()
         }
@@ -259,8 +259,8 @@ public final class Worker {
 
     // Why there are no frames at all, if so.
     private var obstacle: BusError? {
-        if desk.isHalted { return desk.halt }
-        return director.stream == nil ? director.error : nil
+        if orders.isHalted { return orders.halt }
+        return controller.stream == nil ? controller.error : nil
     }
 
     // MARK: The coordinator
@@ -276,12 +276,12 @@ public final class Worker {
 
     private func received(_ order: WorkerOrder) {
         if case .lock = order.action { lockMemory.told() }
-        desk.handle(order)
+        orders.handle(order)
     }
 
     private func tellDescription() {
         // Hundreds of rows, mostly the same as at the opening before.
-        guard let description = director.snapshot?.description, description != toldDescription else { return }
+        guard let description = controller.snapshot?.description, description != toldDescription else { return }
         toldDescription = description
         // Who has been told what the device can be takes it for ready: how it is has come by then.
         status?.tell()
@@ -296,18 +296,18 @@ public final class Worker {
 
     private var currentStatus: DeviceStatus {
         DeviceStatus(
-            isOpen: director.isOpen, stream: director.stream?.id, memory: director.stream?.memory,
-            snapshot: director.snapshot, generation: desk.generation, busySince: thread.busySince,
-            error: lastWords ?? director.error,
-            committed: desk.committed,
-            fence: desk.highestFence, priority: director.knowledge.priority,
-            notRestored: director.knowledge.notRestored, standIn: photos.standIn, pressure: faults.pressure,
-            isHalted: desk.isHalted,
-            zoomRamp: desk.zoom?.ramp ?? .null, scene: scene.json, subscribers: subscribers.counts)
+            isOpen: controller.isOpen, stream: controller.stream?.id, memory: controller.stream?.memory,
+            snapshot: controller.snapshot, generation: orders.generation, busySince: thread.busySince,
+            error: lastWords ?? controller.error,
+            committed: orders.committed,
+            fence: orders.highestFence, priority: controller.cache.priority,
+            notRestored: controller.cache.notRestored, standIn: photos.standIn, pressure: faults.pressure,
+            isHalted: orders.isHalted,
+            zoomRamp: orders.zoom?.ramp ?? .null, scene: scene.json, subscribers: subscribers.counts)
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
-        let identity = director.snapshot?.description.identity
+        let identity = controller.snapshot?.description.identity
         if !users.look(node: identity?.node ?? node, subscribers: subscribers.processes, { answer(.success($0)) }) {
             answer(
                 .failure(
@@ -320,7 +320,7 @@ public final class Worker {
     // MARK: Once a second
 
     private func tick() {
-        let stream = director.stream
+        let stream = controller.stream
         subscribers.publish(
             heartbeatTopic,
             JSONValue.object([
@@ -344,7 +344,7 @@ public final class Worker {
         }
         let own: [String: JSONValue] = [
             "frames": JSONValue(frames.frames), "dropped": JSONValue(frames.dropped),
-            "damaged": JSONValue(frames.damaged), "lost": JSONValue(director.lost),
+            "damaged": JSONValue(frames.damaged), "lost": JSONValue(controller.lost),
             "reportsDelayed": JSONValue(link.delayed), "reportsLost": JSONValue(link.lost),
             "staleOrders": JSONValue(link.stale), "preRollLeftOut": JSONValue(frames.past.leftOut),
             "heldBytes": JSONValue(frames.heldBytes), "time": .integer(MonotonicClock.now()),
@@ -375,7 +375,7 @@ public final class Worker {
             self?.loop.stop()
         }
         photos.end { [weak self] in
-            self?.director.end { [weak self] in self?.loop.stop() }
+            self?.controller.end { [weak self] in self?.loop.stop() }
         }
     }
 }

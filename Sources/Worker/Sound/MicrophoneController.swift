@@ -7,19 +7,19 @@ import FrameRing
 import LinuxIO
 import Logging
 
-/// Carries out on the microphone what its life (``DeviceLife``) asks for, and knows how the microphone is.
-final class MicrophoneDirector {
+/// Carries out on the microphone what its life (``DeviceLifecycle``) asks for, and knows how the microphone is.
+final class MicrophoneController {
     private let device: String
     private let loop: Loop
-    private let thread: DeviceThread<MicrophoneKeeper>
+    private let thread: DeviceThread<MicrophoneDevice>
     private let socket: MediaSocket
     private let logger: Logger
     /// Nanoseconds; 0: none.
     private let silenceLimit: Int64
-    private let life: LifeDriver<SoundSnapshot>
-    private var run: SoundRun?
-    private var wanted: SoundSubscriptions
-    private var events: EventWatch?
+    private let life: LifecycleRunner<SoundSnapshot>
+    private var run: MicrophoneStream?
+    private var wanted: SoundSubscriptionTable
+    private var events: DeviceEventReader?
     private var isReading = false
     private var mustReadAgain = false
     /// ``error`` is of the stream, not of the device.
@@ -47,7 +47,7 @@ final class MicrophoneDirector {
     /// Told after each opening.
     var onOpened: (() -> Void)?
     /// Told what a work that was no order has left behind.
-    var onReported: ((MicrophoneKeeper.Report) -> Void)?
+    var onReported: ((MicrophoneDevice.Report) -> Void)?
     /// Told of controls that something else has changed: their old and new values by name.
     var onControls: (([String: (old: ControlValue?, new: ControlValue?)]) -> Void)?
     /// Sound has been lost: how often in this stream, and how many frames in all.
@@ -58,7 +58,7 @@ final class MicrophoneDirector {
     var onFailure: ((String) -> Void)?
 
     init(
-        _ options: WorkerOptions, _ loop: Loop, _ thread: DeviceThread<MicrophoneKeeper>, _ socket: MediaSocket,
+        _ options: WorkerOptions, _ loop: Loop, _ thread: DeviceThread<MicrophoneDevice>, _ socket: MediaSocket,
         logger: Logger
     ) {
         device = options.device
@@ -67,15 +67,15 @@ final class MicrophoneDirector {
         self.socket = socket
         self.logger = logger
         silenceLimit = Int64(options.silenceLimitMilliseconds) * 1_000_000
-        life = LifeDriver(device: options.device, loop, idleMilliseconds: options.idleCloseMilliseconds)
-        wanted = SoundSubscriptions(device: options.device, maximumRenditions: options.renditions)
-        setDeeds()
+        life = LifecycleRunner(device: options.device, loop, idleMilliseconds: options.idleCloseMilliseconds)
+        wanted = SoundSubscriptionTable(device: options.device, maximumRenditions: options.renditions)
+        setSteps()
     }
 
     var isOpen: Bool { life.isOpen }
 
     /// The capture that runs.
-    var stream: SoundRun? { life.isStreaming ? run : nil }
+    var stream: MicrophoneStream? { life.isStreaming ? run : nil }
 
     var counts: Counts {
         var counts = past
@@ -88,7 +88,7 @@ final class MicrophoneDirector {
     /// Opens the microphone for the first time.
     func begin() { life.tell { $0.begin(at: $1) } }
 
-    func demand(isLocked: Bool, wantsSound: Bool, _ wanted: SoundSubscriptions) {
+    func demand(isLocked: Bool, wantsSound: Bool, _ wanted: SoundSubscriptionTable) {
         self.wanted = wanted
         run?.setWanted(wanted)
         if !wantsSound, isErrorOfStream { forgetError() }
@@ -96,20 +96,20 @@ final class MicrophoneDirector {
     }
 
     /// Gets the microphone ready for an order, and keeps it so until ``release(_:)``. One order at a time.
-    func hold(_ hold: DeviceLife.Hold, then body: @escaping (Result<SoundSnapshot, BusError>) -> Void) {
+    func hold(_ hold: DeviceLifecycle.Hold, then body: @escaping (Result<SoundSnapshot, BusError>) -> Void) {
         life.hold(hold, then: body)
     }
 
     /// The order is done.
-    func release(_ report: MicrophoneKeeper.Report) {
+    func release(_ report: MicrophoneDevice.Report) {
         take(report)
         life.tell { $0.release(at: $1) }
     }
 
     /// It is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).
     func plugged(_ facts: MicrophoneFacts, isNew: Bool) {
-        thread.perform { keeper in
-            keeper.source.plug(facts)
+        thread.perform { microphone in
+            microphone.source.plug(facts)
         } then: { [weak self] (result: Result<Bool, Never>) in
             guard let self, isNew || result.get() || error?.reason == .deviceDisconnected else { return }
             life.tell { $0.plugged(at: $1) }
@@ -124,10 +124,10 @@ final class MicrophoneDirector {
         life.end(then: body)
     }
 
-    // MARK: Deeds
+    // MARK: Steps
 
-    private func setDeeds() {
-        life.deeds = LifeDriver.Deeds(
+    private func setSteps() {
+        life.steps = LifecycleRunner.Steps(
             open: { [weak self] in self?.open() }, start: { [weak self] in self?.start() },
             stop: { [weak self] in self?.stop() }, close: { [weak self] in self?.close() },
             snapshot: { [weak self] in self?.snapshot }, error: { [weak self] in self?.error },
@@ -135,9 +135,9 @@ final class MicrophoneDirector {
     }
 
     private func open() {
-        thread.perform { keeper throws(SourceError) in
-            let events = try keeper.open()
-            return (events, keeper.report)
+        thread.perform { microphone throws(SourceError) in
+            let events = try microphone.open()
+            return (events, microphone.report)
         } then: { [weak self] result in
             guard let self else { return }
             switch result {
@@ -157,9 +157,9 @@ final class MicrophoneDirector {
     }
 
     private func start() {
-        thread.perform { keeper throws(SourceError) in
-            let stream = try keeper.start()
-            return (stream, keeper.report)
+        thread.perform { microphone throws(SourceError) in
+            let stream = try microphone.start()
+            return (stream, microphone.report)
         } then: { [weak self] result in
             guard let self else { return }
             switch result {
@@ -176,7 +176,7 @@ final class MicrophoneDirector {
     }
 
     private func begin(_ stream: any SoundStream) {
-        let run = SoundRun(stream, device: device, socket, loop, silenceLimit: silenceLimit)
+        let run = MicrophoneStream(stream, device: device, socket, loop, silenceLimit: silenceLimit)
         self.run = run
         run.generation = generation
         run.onFirst = { [weak self] in self?.life.firstFrame() }
@@ -194,8 +194,8 @@ final class MicrophoneDirector {
         run?.end()
         if let run { past.add(run) }
         run = nil
-        thread.perform { keeper throws(SourceError) in
-            try keeper.stop()
+        thread.perform { microphone throws(SourceError) in
+            try microphone.stop()
         } then: { [weak self] result in
             guard let self else { return }
             if case .failure(let failure) = result {
@@ -209,8 +209,8 @@ final class MicrophoneDirector {
         events?.end()
         events = nil
         if !life.mustReopen { forgetError() }
-        thread.perform { keeper in
-            keeper.close()
+        thread.perform { microphone in
+            microphone.close()
         } then: { [weak self] (_: Result<Void, Never>) in
             guard let self else { return }
             logger.debug("microphone closed")
@@ -226,7 +226,7 @@ final class MicrophoneDirector {
     // MARK: What it tells
 
     private func watch(_ queue: any DeviceEventQueue) {
-        let watch = EventWatch(queue, loop, logger)
+        let watch = DeviceEventReader(queue, loop, logger)
         watch.onEvents = { [weak self] _ in self?.read() }
         watch.onLost = { [weak self] failure in self?.lost("microphone was lost", failure) }
         events = watch
@@ -238,11 +238,11 @@ final class MicrophoneDirector {
         mustReadAgain = isReading
         guard !isReading else { return }
         isReading = true
-        thread.perform { keeper in
+        thread.perform { microphone in
             // One that was closed or lost meanwhile says so elsewhere.
-            _ = try? keeper.read()
-            return keeper.report
-        } then: { [weak self] (result: Result<MicrophoneKeeper.Report, Never>) in
+            _ = try? microphone.read()
+            return microphone.report
+        } then: { [weak self] (result: Result<MicrophoneDevice.Report, Never>) in
             guard let self else { return }
             isReading = false
             let before = snapshot?.configuration.controls ?? [:]
@@ -256,7 +256,7 @@ final class MicrophoneDirector {
         }
     }
 
-    private func take(_ report: MicrophoneKeeper.Report) {
+    private func take(_ report: MicrophoneDevice.Report) {
         snapshot = report.snapshot ?? snapshot
         for entry in report.notRestored where !notRestored.contains(entry) {
             logger.warning(
@@ -282,8 +282,8 @@ final class MicrophoneDirector {
     }
 }
 
-extension MicrophoneDirector.Counts {
-    fileprivate mutating func add(_ run: SoundRun) {
+extension MicrophoneController.Counts {
+    fileprivate mutating func add(_ run: MicrophoneStream) {
         frames += run.frames
         lostFrames += run.lostFrames
         overruns += run.overruns

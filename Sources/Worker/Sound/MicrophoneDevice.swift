@@ -7,7 +7,7 @@ import LinuxIO
 /// The microphone and what is to be set at it. Lives on the device thread.
 ///
 /// Another program may change a microphone while it is closed, so what was last set by order is put back whenever it is opened.
-final class MicrophoneKeeper {
+final class MicrophoneDevice {
     /// What the loop is to know after each work.
     struct Report {
         var snapshot: SoundSnapshot?

@@ -8,7 +8,7 @@ import LinuxIO
 import ZeroMQ
 
 /// The capture of a microphone from its start to its end, on the loop: takes what comes, period by period, and publishes it.
-final class SoundRun {
+final class MicrophoneStream {
     /// Random, as 16 hexadecimal digits: new at each start.
     let id = hexadecimal(randomBytes(8))
     var format: SoundFormat { stream.format }
@@ -26,7 +26,7 @@ final class SoundRun {
     private let socket: MediaSocket
     private let loop: Loop
     private var token: Loop.Token?
-    private var silence: SilenceWatch?
+    private var silence: SilenceDetector?
     /// Of the next period; not sent yet.
     private let payload = Message()
     @exclusivity(unchecked) private var isRoomReady = false
@@ -79,11 +79,11 @@ final class SoundRun {
         guard silenceLimit > 0 else { return }
         let period = format.nanoseconds(frames: Int64(format.periodFrames))
         let limit = max(silenceLimit, 20 * period)
-        silence = SilenceWatch(loop, limit: limit) { [weak self] in self?.judgeSilence(limit) }
+        silence = SilenceDetector(loop, limit: limit) { [weak self] in self?.judgeSilence(limit) }
     }
 
     /// Publishes on these topics from now on.
-    func setWanted(_ wanted: SoundSubscriptions) {
+    func setWanted(_ wanted: SoundSubscriptionTable) {
         let topics = wanted.sound.flatMap { each in each.topics.map { ($0, each.rendition) } }
         for gone in outputs where !topics.contains(where: { $0.0 == gone.subscribed }) {
             guard gone.sequence > 0, departed.count < Self.maximumDeparted else { continue }

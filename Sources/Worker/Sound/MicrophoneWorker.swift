@@ -18,22 +18,22 @@ public final class MicrophoneWorker {
     private let socket: MediaSocket
     private let rings: RingSocket<SoundRendition>
     private let errors: ErrorPublisher
-    private let thread: DeviceThread<MicrophoneKeeper>
-    private let director: MicrophoneDirector
-    private let desk: SoundOrderDesk
-    private let lockMemory: LockMemory
-    private let faults: FaultDesk
+    private let thread: DeviceThread<MicrophoneDevice>
+    private let controller: MicrophoneController
+    private let orders: SoundOrderService
+    private let lockMemory: LockExpiry
+    private let faults: FaultService
     private let link: CoordinatorLink
     private let users: DeviceUsers
     private let node: String?
-    private var status: StatusBoard?
-    private var table: SoundSubscriptions
+    private var status: StatusReporter?
+    private var table: SoundSubscriptionTable
     private let heartbeatTopic = Topic.heartbeat.bytes
     private var ending: ProcessEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
     private var toldDescription: JSONValue?
-    private var overruns: OverrunTeller?
+    private var overruns: OverrunReporter?
     /// Whether its readers were told that it is halted.
     private var wasHalted = false
 
@@ -55,7 +55,7 @@ public final class MicrophoneWorker {
         self.loop = loop
         socket = process.socket
         errors = process.errors
-        table = SoundSubscriptions(device: device, maximumRenditions: options.renditions)
+        table = SoundSubscriptionTable(device: device, maximumRenditions: options.renditions)
         let committed = Self.committed(options, logger)
         let identity = source.identity
         node = identity.node
@@ -69,13 +69,13 @@ public final class MicrophoneWorker {
                     ["status": "denied", "needed": "audio"]))
             let clock = CallClock()
             let thread = try DeviceThread(
-                loop, device: MicrophoneKeeper(TimedAudioSource(source, clock), device: device, committed: committed),
+                loop, device: MicrophoneDevice(TimedAudioSource(source, clock), device: device, committed: committed),
                 clock: clock)
             self.thread = thread
-            director = MicrophoneDirector(options, loop, thread, socket, logger: logger)
-            faults = FaultDesk(loop, logger: logger) { fault, completion in
-                thread.perform { keeper throws(SourceError) in
-                    try keeper.source.injectFault(fault)
+            controller = MicrophoneController(options, loop, thread, socket, logger: logger)
+            faults = FaultService(loop, logger: logger) { fault, completion in
+                thread.perform { microphone throws(SourceError) in
+                    try microphone.source.injectFault(fault)
                 } then: { result in
                     completion(result.mapError { BusError($0, device: device) })
                 }
@@ -90,20 +90,20 @@ public final class MicrophoneWorker {
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
             self.link = link
             users = try DeviceUsers(loop)
-            desk = SoundOrderDesk(
-                device: device, director, thread, committed: committed, logger: logger,
+            orders = SoundOrderService(
+                device: device, controller, thread, committed: committed, logger: logger,
                 reply: { number, result in link.send(.reply(order: number, result)) })
-            lockMemory = LockMemory(
-                loop, milliseconds: options.lockMemoryMilliseconds, known: { [desk] in desk.lockFence },
-                forget: { [desk] in desk.forgetLock() })
+            lockMemory = LockExpiry(
+                loop, milliseconds: options.lockMemoryMilliseconds, known: { [orders] in orders.lockFence },
+                forget: { [orders] in orders.forgetLock() })
         } catch {
             throw .failed("\(error)")
         }
-        director.generation = desk.generation
-        status = StatusBoard(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
-        overruns = OverrunTeller(
-            loop, count: { [director] in director.counts.overruns }, tell: { [weak self] in self?.tellOverrun() })
-        desk.beforeReply = { [weak self] in self?.status?.tell() }
+        controller.generation = orders.generation
+        status = StatusReporter(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
+        overruns = OverrunReporter(
+            loop, count: { [controller] in controller.counts.overruns }, tell: { [weak self] in self?.tellOverrun() })
+        orders.beforeReply = { [weak self] in self?.status?.tell() }
         connect()
     }
 
@@ -132,7 +132,7 @@ public final class MicrophoneWorker {
             self?.tick()
             return self != nil
         }
-        director.begin()
+        controller.begin()
         if let script = options.faults { runFaults(script) }
         do {
             try loop.run()
@@ -165,25 +165,25 @@ public final class MicrophoneWorker {
         }
         errors.onFailure = { [weak self] in self?.fail(.failed, "errors can't be sent: \($0)") }
         process.access.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
-        desk.onAdmit = { [weak self] list in
+        orders.onAdmit = { [weak self] list in
             guard let self else { return }
             // Who may not be here any more loses its connections, and the memory that it has is left to it.
             process.connections.shutDown(where: process.access.change(list))
             let access = process.access
             for (rendition, ring) in rings.expel(unless: { access.admits(uid: $0, gid: $1) }) {
-                director.stream?.remakeRing(rendition, ring)
+                controller.stream?.remakeRing(rendition, ring)
             }
         }
         connectRings()
         connectDirector()
         connectDesk()
-        link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
+        link.inDoubt = { [weak self] in self?.orders.inDoubt ?? [] }
         link.onOrder = { [weak self] in self?.received($0) }
         link.onConnected = { [weak self] in self?.connected() }
-        link.onDisconnected = { [weak self] in self?.desk.abandon() }
+        link.onDisconnected = { [weak self] in self?.orders.abandon() }
         link.onAbandoned = { [weak self] in
             self?.logger.warning("no coordinator has come for too long")
-            self?.desk.giveUp { self?.end(.inOrder) }
+            self?.orders.giveUp { self?.end(.inOrder) }
         }
     }
 
@@ -199,51 +199,51 @@ public final class MicrophoneWorker {
             self?.table.unwantRing(rendition)
             self?.changeWanted()
         }
-        director.onRing = { [weak self] rendition, ring in
+        controller.onRing = { [weak self] rendition, ring in
             if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
         }
     }
 
     private func connectDirector() {
-        director.onChange = { [weak self] in
+        controller.onChange = { [weak self] in
             self?.tellFailures()
             self?.status?.touch()
         }
-        director.onReported = { [weak self] in self?.desk.learn($0) }
-        director.onOpened = { [weak self] in self?.tellDescription() }
-        director.onControls = { [weak self] news in
+        controller.onReported = { [weak self] in self?.orders.learn($0) }
+        controller.onOpened = { [weak self] in self?.tellDescription() }
+        controller.onControls = { [weak self] news in
             let controls = news.mapValues { values -> JSONValue in
                 ["old": values.old?.json ?? .null, "new": values.new?.json ?? .null]
             }
             self?.tell("controlsChanged", ["cause": "external", "controls": .object(controls)])
         }
-        director.onOverrun = { [weak self] _, _ in self?.overruns?.note() }
-        director.onFailure = { [weak self] in self?.fail(.failed, $0) }
+        controller.onOverrun = { [weak self] _, _ in self?.overruns?.note() }
+        controller.onFailure = { [weak self] in self?.fail(.failed, $0) }
         thread.onBusy = { [weak self] in self?.status?.touch() }
         thread.onHang = { [weak self] in self?.fail(.deviceHangs, "the driver has hung in a call for too long") }
     }
 
     private func connectDesk() {
-        desk.onChange = { [weak self] in
+        orders.onChange = { [weak self] in
             guard let self else { return }
-            director.generation = desk.generation
+            controller.generation = orders.generation
             wish()
             status?.touch()
         }
-        desk.onPlugged = { [weak self] facts, isNew in self?.director.plugged(facts, isNew: isNew) }
-        desk.onStop = { [weak self] in self?.end(.inOrder) }
-        desk.onFault = { [weak self] in self?.faults.handle($0, $1) }
-        desk.onWho = { [weak self] in self?.tellUsers($0) }
-        faults.isGone = { [weak self] in self?.director.error?.reason == .deviceDisconnected }
+        orders.onPlugged = { [weak self] facts, isNew in self?.controller.plugged(facts, isNew: isNew) }
+        orders.onStop = { [weak self] in self?.end(.inOrder) }
+        orders.onFault = { [weak self] in self?.faults.handle($0, $1) }
+        orders.onWho = { [weak self] in self?.tellUsers($0) }
+        faults.isGone = { [weak self] in self?.controller.error?.reason == .deviceDisconnected }
         faults.onPressure = { [weak self] in self?.status?.touch() }
-        faults.onPresence = { [weak self] in self?.director.look() }
+        faults.onPresence = { [weak self] in self?.controller.look() }
     }
 
     private func wish() {
-        let wantsSound = desk.isInSession || !table.isEmpty
-        director.demand(isLocked: desk.lockFence != nil, wantsSound: wantsSound && !desk.isHalted, table)
-        if desk.isHalted != wasHalted {
-            wasHalted = desk.isHalted
+        let wantsSound = orders.isInSession || !table.isEmpty
+        controller.demand(isLocked: orders.lockFence != nil, wantsSound: wantsSound && !orders.isHalted, table)
+        if orders.isHalted != wasHalted {
+            wasHalted = orders.isHalted
             tellFailures()
         }
     }
@@ -283,17 +283,17 @@ public final class MicrophoneWorker {
                 "device": .string(options.device),
                 "interruption": .string(InterruptionReason.videoDeviceNotAvailableDueToSystemPressure.rawValue),
             ])
-        return desk.isHalted ? halt : director.stream == nil ? director.error : nil
+        return orders.isHalted ? halt : controller.stream == nil ? controller.error : nil
     }
 
     // Why there is none, or not in the form in which it is wanted, if so.
     private var failures: [ErrorPublisher.Refusal] {
-        guard let obstacle else { return director.stream?.failures ?? [] }
+        guard let obstacle else { return controller.stream?.failures ?? [] }
         return table.wanted.map { ($0, obstacle) }
     }
 
     private var ringFailures: [(rendition: SoundRendition, error: BusError)] {
-        guard let obstacle else { return director.stream?.ringFailures ?? [] }
+        guard let obstacle else { return controller.stream?.ringFailures ?? [] }
         return table.rings.map { ($0, obstacle) }
     }
 
@@ -323,11 +323,11 @@ public final class MicrophoneWorker {
 
     private func received(_ order: WorkerOrder) {
         if case .lock = order.action { lockMemory.told() }
-        desk.handle(order)
+        orders.handle(order)
     }
 
     private func tellDescription() {
-        guard let description = director.snapshot?.description.json, description != toldDescription else { return }
+        guard let description = controller.snapshot?.description.json, description != toldDescription else { return }
         toldDescription = description
         // Who has been told what the device can be takes it for ready: how it is has come by then.
         status?.tell()
@@ -341,35 +341,35 @@ public final class MicrophoneWorker {
     }
 
     private func tellOverrun() {
-        let counts = director.counts
+        let counts = controller.counts
         logger.warning(
             "sound was lost: it was not fetched in time",
             metadata: ["overruns": "\(counts.overruns)", "frames": "\(counts.lostFrames)"])
         tell(
             "overrun",
             [
-                "stream": director.stream.map { .string($0.id) } ?? .null,
-                "overruns": JSONValue(director.stream?.overruns ?? 0),
-                "lostFrames": JSONValue(director.stream?.lostFrames ?? 0),
+                "stream": controller.stream.map { .string($0.id) } ?? .null,
+                "overruns": JSONValue(controller.stream?.overruns ?? 0),
+                "lostFrames": JSONValue(controller.stream?.lostFrames ?? 0),
             ])
     }
 
     private var currentStatus: JSONValue {
-        let snapshot = director.snapshot
+        let snapshot = controller.snapshot
         return [
-            "isOpen": .bool(director.isOpen), "isStreaming": .bool(director.stream != nil),
-            "stream": (director.stream?.id).map(JSONValue.string) ?? .null, "memory": .null,
+            "isOpen": .bool(controller.isOpen), "isStreaming": .bool(controller.stream != nil),
+            "stream": (controller.stream?.id).map(JSONValue.string) ?? .null, "memory": .null,
             "activeFormat": snapshot?.activeFormat ?? .null, "frameDuration": .null, "frameRate": .null,
-            "generation": JSONValue(desk.generation),
+            "generation": JSONValue(orders.generation),
             "controls": .object(snapshot?.configuration.controls.mapValues(\.json) ?? [:]), "supports": [:],
             "dataSources": .array(snapshot?.description.dataSources.map(\.json) ?? []),
             "asOf": (snapshot?.asOf).map(JSONValue.integer) ?? .null,
             "busySince": thread.busySince.map(JSONValue.integer) ?? .null,
-            "error": (lastWords ?? director.error)?.headerJSON ?? .null,
-            "committed": desk.committed?.json ?? .null, "fence": JSONValue(desk.highestFence),
-            "kernelPriority": director.isOpen ? "unsupported" : .null,
-            "notRestored": .array(director.notRestored.map(\.json)), "systemPressureState": faults.pressure.json,
-            "isHalted": .bool(desk.isHalted), "zoomRamp": .null, "subscribers": [:],
+            "error": (lastWords ?? controller.error)?.headerJSON ?? .null,
+            "committed": orders.committed?.json ?? .null, "fence": JSONValue(orders.highestFence),
+            "kernelPriority": controller.isOpen ? "unsupported" : .null,
+            "notRestored": .array(controller.notRestored.map(\.json)), "systemPressureState": faults.pressure.json,
+            "isHalted": .bool(orders.isHalted), "zoomRamp": .null, "subscribers": [:],
         ]
     }
 
@@ -377,7 +377,7 @@ public final class MicrophoneWorker {
         let device = options.device
         let subscribers = DeviceUsers.subscribers(
             socket.subscriptions, readers: rings.readers, device: device)
-        let node = director.snapshot?.description.identity.node ?? node
+        let node = controller.snapshot?.description.identity.node ?? node
         guard !users.look(node: node, subscribers: subscribers, { answer(.success($0)) }) else { return }
         answer(
             .failure(
@@ -389,7 +389,7 @@ public final class MicrophoneWorker {
     // MARK: Once a second
 
     private func tick() {
-        let (stream, counts) = (director.stream, director.counts)
+        let (stream, counts) = (controller.stream, controller.counts)
         publish(
             heartbeatTopic,
             JSONValue.object([
@@ -400,7 +400,7 @@ public final class MicrophoneWorker {
                 "overruns": JSONValue(counts.overruns), "lostFrames": JSONValue(counts.lostFrames),
             ]).serialized)
         errors.publishAll(table.refused + failures)
-        director.stream?.retryRings()
+        controller.stream?.retryRings()
         rings.setFailures(ringFailures)
         rings.retry()
         link.sendBacklog()
@@ -409,7 +409,7 @@ public final class MicrophoneWorker {
     }
 
     private var counters: JSONValue {
-        let counts = director.counts
+        let counts = controller.counts
         return [
             "frames": JSONValue(counts.frames), "dropped": 0, "lost": JSONValue(counts.lostFrames),
             "overruns": JSONValue(counts.overruns), "subscriptions": JSONValue(table.count),
@@ -444,6 +444,6 @@ public final class MicrophoneWorker {
             self?.logger.error("the device can't be closed in time")
             self?.loop.stop()
         }
-        director.end { [weak self] in self?.loop.stop() }
+        controller.end { [weak self] in self?.loop.stop() }
     }
 }

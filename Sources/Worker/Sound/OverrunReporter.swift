@@ -2,7 +2,7 @@ import BusServer
 
 /// Has it be told that sound was lost: the first time at once, and what comes after it together, as a machine that is too slow loses
 /// some hundreds of times a second.
-final class OverrunTeller {
+final class OverrunReporter {
     private let loop: Loop
     private let count: () -> UInt64
     private let tell: () -> Void

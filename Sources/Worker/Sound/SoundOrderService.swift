@@ -7,15 +7,15 @@ import LinuxIO
 import Logging
 
 /// Carries out the coordinator's orders to a microphone, one after the other, each answered once; the loop never waits for one.
-final class SoundOrderDesk: OrderCarrier {
-    typealias Finish = OrderLine.Finish
+final class SoundOrderService: OrderHandler {
+    typealias Finish = OrderQueue.Finish
 
     private let device: String
-    private let director: MicrophoneDirector
-    private let thread: DeviceThread<MicrophoneKeeper>
+    private let controller: MicrophoneController
+    private let thread: DeviceThread<MicrophoneDevice>
     private let logger: Logger
-    private let line: OrderLine
-    private var transactions: TransactionLedger<PreparedSound, AppliedSound>
+    private let line: OrderQueue
+    private var transactions: TransactionTable<PreparedSound, AppliedSound>
     /// A session runs that wants the device's sound.
     private(set) var isInSession = false
     /// The machine is under too much pressure.
@@ -37,16 +37,16 @@ final class SoundOrderDesk: OrderCarrier {
     var onStop: (() -> Void)?
 
     init(
-        device: String, _ director: MicrophoneDirector, _ thread: DeviceThread<MicrophoneKeeper>,
+        device: String, _ controller: MicrophoneController, _ thread: DeviceThread<MicrophoneDevice>,
         committed: CommittedSound?, logger: Logger, reply: @escaping (UInt64, Result<JSONValue, BusError>) -> Void
     ) {
         self.device = device
-        self.director = director
+        self.controller = controller
         self.thread = thread
         self.committed = committed
         self.logger = logger
-        transactions = TransactionLedger(device: device)
-        line = OrderLine(device: device, logger: logger, send: reply)
+        transactions = TransactionTable(device: device)
+        line = OrderQueue(device: device, logger: logger, send: reply)
         generation = committed?.generation ?? 0
         line.carrier = self
     }
@@ -131,7 +131,7 @@ final class SoundOrderDesk: OrderCarrier {
     }
 
     /// What something that was no order has left behind.
-    func learn(_ report: MicrophoneKeeper.Report) {
+    func learn(_ report: MicrophoneDevice.Report) {
         generation = report.generation
         committed = report.committed
         onChange?()
@@ -168,8 +168,8 @@ final class SoundOrderDesk: OrderCarrier {
     ) throws(BusError) {
         try transactions.checkPreparing(id)
         let begun = line.era
-        perform(.open) { keeper throws(BusError) in
-            try keeper.prepare(change, path: path, mode: mode)
+        perform(.open) { microphone throws(BusError) in
+            try microphone.prepare(change, path: path, mode: mode)
         } then: { [weak self] result in
             // One that was left meanwhile is not known any more.
             if let self, begun == line.era, case .success(let prepared) = result {
@@ -183,9 +183,9 @@ final class SoundOrderDesk: OrderCarrier {
         let (change, isShared) = try transactions.beginApplying(id)
         line.fences.raise(to: fence)
         let begun = line.era
-        let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
-        perform(needsQuiet ? .quiet : .open) { keeper throws(BusError) in
-            try keeper.apply(change)
+        let needsQuiet = controller.snapshot.map(change.needsQuiet) ?? true
+        perform(needsQuiet ? .quiet : .open) { microphone throws(BusError) in
+            try microphone.apply(change)
         } then: { [weak self] result in
             guard let self else { return }
             let applied = try? result.get()
@@ -200,14 +200,14 @@ final class SoundOrderDesk: OrderCarrier {
         case .unknown: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
         case .nothing: finish(.success([:]))
         case .undo(let change):
-            let isSame = director.snapshot?.configuration.format == change.before.format
+            let isSame = controller.snapshot?.configuration.format == change.before.format
             // Also where the device can't be reached any more: what was refused must not come into force when it is back.
-            thread.perform { keeper in
-                keeper.revoke(change)
-                return keeper.report
-            } then: { [weak self] (revoked: Result<MicrophoneKeeper.Report, Never>) in
-                self?.perform(isSame ? .open : .quiet) { keeper throws(BusError) in
-                    try keeper.rollBack(change)
+            thread.perform { microphone in
+                microphone.revoke(change)
+                return microphone.report
+            } then: { [weak self] (revoked: Result<MicrophoneDevice.Report, Never>) in
+                self?.perform(isSame ? .open : .quiet) { microphone throws(BusError) in
+                    try microphone.rollBack(change)
                 } then: { [weak self] result in
                     if let self, case .failure = result {
                         (generation, committed) = (revoked.get().generation, revoked.get().committed)
@@ -220,9 +220,9 @@ final class SoundOrderDesk: OrderCarrier {
 
     private func readControls(_ finish: @escaping Finish) {
         let device = device
-        perform(.open) { keeper throws(BusError) in
+        perform(.open) { microphone throws(BusError) in
             do throws(SourceError) {
-                return try keeper.read()
+                return try microphone.read()
             } catch {
                 throw BusError(error, device: device)
             }
@@ -233,30 +233,30 @@ final class SoundOrderDesk: OrderCarrier {
 
     // As they were read last: nothing is opened for it.
     private var knownControls: Result<JSONValue, BusError> {
-        if let snapshot = director.snapshot { return .success(snapshot.controlsJSON) }
+        if let snapshot = controller.snapshot { return .success(snapshot.controlsJSON) }
         return .failure(
-            director.error
+            controller.error
                 ?? BusError(
                     .deviceDisconnected, "\(device) has not been looked at yet.", ["device": .string(device)]))
     }
 
     // Gets the device ready, works on it on its thread, and lets go of it.
     private func perform<Value>(
-        _ hold: DeviceLife.Hold, _ work: @escaping (MicrophoneKeeper) throws(BusError) -> Value,
+        _ hold: DeviceLifecycle.Hold, _ work: @escaping (MicrophoneDevice) throws(BusError) -> Value,
         then body: @escaping (Result<Value, BusError>) -> Void
     ) {
-        director.hold(hold) { [weak self] held in
+        controller.hold(hold) { [weak self] held in
             guard let self else { return }
             if case .failure(let error) = held { return body(.failure(error)) }
-            thread.perform { keeper in
-                let result = Result { () throws(BusError) in try work(keeper) }
-                return (result, keeper.report)
+            thread.perform { microphone in
+                let result = Result { () throws(BusError) in try work(microphone) }
+                return (result, microphone.report)
             } then: { [weak self] finished in
                 guard let self else { return }
                 let (result, report) = finished.get()
                 (generation, committed) = (report.generation, report.committed)
                 onChange?()
-                director.release(report)
+                controller.release(report)
                 body(result)
             }
         }

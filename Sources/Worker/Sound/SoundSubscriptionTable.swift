@@ -3,7 +3,7 @@ import Delivery
 import JSON
 
 /// What the subscribers of a microphone's media socket ask for: which renditions of its sound, its level, and what is refused.
-struct SoundSubscriptions {
+struct SoundSubscriptionTable {
     typealias Wanted = RenditionTable<SoundRendition>.Wanted
 
     private let device: String

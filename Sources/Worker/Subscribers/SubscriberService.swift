@@ -14,7 +14,7 @@ final class SubscriberService {
     private let connections: ConnectionGuard
     private let rings: RingSocket<Rendition>
     private let errors: ErrorPublisher
-    private let frames: FrameDesk
+    private let frames: FrameRelay
     private var table: SubscriptionTable
     /// nil: to be counted anew.
     private var counted: [Rendition: Int]?
@@ -29,7 +29,7 @@ final class SubscriberService {
     var onFailure: ((String) -> Void)?
 
     /// Opens the door for rings.
-    init(_ options: WorkerOptions, _ process: DeliveryProcess, _ frames: FrameDesk) throws(SystemError) {
+    init(_ options: WorkerOptions, _ process: DeliveryProcess, _ frames: FrameRelay) throws(SystemError) {
         device = options.device
         socket = process.socket
         access = process.access

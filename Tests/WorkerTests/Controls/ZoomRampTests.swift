@@ -11,7 +11,7 @@ import Testing
     private let bench = TestBench()
     private static let zoom = "zoom_absolute"
 
-    private func keeper() throws -> DeviceKeeper {
+    private func camera() throws -> CameraDevice {
         bench.set {
             $0.extra = [
                 CaptureControl(
@@ -19,42 +19,42 @@ import Testing
                     defaultValue: 100)
             ]
         }
-        let keeper = DeviceKeeper(
+        let camera = CameraDevice(
             TestSource(bench), device: "cam0", committed: nil, zoom: DigitalZoomState(limit: 1))
-        _ = try keeper.open()
-        return keeper
+        _ = try camera.open()
+        return camera
     }
 
-    private func begin(_ factor: Double, _ keeper: DeviceKeeper) throws -> RampingZoom {
-        try keeper.beginZoom(ZoomWish(target: .factor(factor), rate: 1), at: MonotonicClock.now()).ramping
+    private func begin(_ factor: Double, _ camera: CameraDevice) throws -> RampingZoom {
+        try camera.beginZoom(ZoomWish(target: .factor(factor), rate: 1), at: MonotonicClock.now()).ramping
     }
 
     @Test("what ends one ramp leaves the next one running, which has begun meanwhile")
     func replaced() throws {
-        let keeper = try keeper()
-        let first = try begin(2, keeper)
-        #expect(try keeper.stepZoom(first, to: 200))
-        let second = try begin(4, keeper)
-        #expect(try !keeper.stepZoom(first, to: 150))
-        keeper.endZoom(first)
-        #expect(keeper.rampingZoom == second)
-        #expect(try keeper.stepZoom(second, to: 300))
+        let camera = try camera()
+        let first = try begin(2, camera)
+        #expect(try camera.stepZoom(first, to: 200))
+        let second = try begin(4, camera)
+        #expect(try !camera.stepZoom(first, to: 150))
+        camera.endZoom(first)
+        #expect(camera.rampingZoom == second)
+        #expect(try camera.stepZoom(second, to: 300))
         #expect(bench.now.set[Self.zoom] == .integer(300))
-        keeper.endZoom(second)
-        #expect(keeper.rampingZoom == nil && keeper.snapshot?.configuration.isRampingZoom == false)
-        #expect(keeper.committed?.controls.first { $0.name == Self.zoom }?.value == .integer(300))
+        camera.endZoom(second)
+        #expect(camera.rampingZoom == nil && camera.snapshot?.configuration.isRampingZoom == false)
+        #expect(camera.committed?.controls.first { $0.name == Self.zoom }?.value == .integer(300))
     }
 
     @Test("one that is refused changes nothing of what is committed, and of the one that runs")
     func refused() throws {
-        let keeper = try keeper()
-        let first = try begin(2, keeper)
-        let before = (keeper.committed, keeper.generation)
+        let camera = try camera()
+        let first = try begin(2, camera)
+        let before = (camera.committed, camera.generation)
         // The device goes after it was looked at.
         bench.set { $0.readsLeft = 1 }
-        #expect(throws: BusError.self) { try begin(4, keeper) }
+        #expect(throws: BusError.self) { try begin(4, camera) }
         bench.set { $0.readsLeft = nil }
-        #expect(keeper.committed == before.0 && keeper.generation == before.1 && keeper.rampingZoom == first)
-        #expect(try keeper.stepZoom(first, to: 200))
+        #expect(camera.committed == before.0 && camera.generation == before.1 && camera.rampingZoom == first)
+        #expect(try camera.stepZoom(first, to: 200))
     }
 }

@@ -3,9 +3,9 @@ import Testing
 @testable import Worker
 
 @Suite("The life of a device")
-struct DeviceLifeTests {
+struct DeviceLifecycleTests {
     private static let second: Int64 = 1_000_000_000
-    private var life = DeviceLife(idleTime: 2 * Self.second)
+    private var life = DeviceLifecycle(idleTime: 2 * Self.second)
 
     @Test("is opened once at the start, and closed after the idle time")
     mutating func probe() {

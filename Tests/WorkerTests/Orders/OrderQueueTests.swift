@@ -7,22 +7,22 @@ import Testing
 
 @testable import Worker
 
-@Suite struct OrderLineTests {
+@Suite struct OrderQueueTests {
     /// Does nothing until it is told to, and notes what came.
-    private final class Carrier: OrderCarrier {
+    private final class Carrier: OrderHandler {
         var begun: [String] = []
         var answers: [(UInt64, Result<JSONValue, BusError>)] = []
-        private var finish: [OrderLine.Finish] = []
+        private var finish: [OrderQueue.Finish] = []
 
         func willCarryOut(_ order: WorkerOrder) {}
         func didCarryOut() {}
 
-        func carryOut(_ order: WorkerOrder, _ finish: @escaping OrderLine.Finish) throws(BusError) {
+        func carryOut(_ order: WorkerOrder, _ finish: @escaping OrderQueue.Finish) throws(BusError) {
             begun.append("\(order.number)")
             self.finish.append(finish)
         }
 
-        func takeBack(_ transaction: String, _ finish: @escaping OrderLine.Finish) {
+        func takeBack(_ transaction: String, _ finish: @escaping OrderQueue.Finish) {
             begun.append("back \(transaction)")
             self.finish.append(finish)
         }
@@ -31,10 +31,10 @@ import Testing
     }
 
     private let carrier = Carrier()
-    private let line: OrderLine
+    private let line: OrderQueue
 
     init() {
-        line = OrderLine(device: "cam0", logger: Logger(label: "test")) { [carrier] in carrier.answers.append(($0, $1))
+        line = OrderQueue(device: "cam0", logger: Logger(label: "test")) { [carrier] in carrier.answers.append(($0, $1))
         }
         line.carrier = carrier
     }

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Worker
 
-@Suite("A ledger of changes") struct TransactionLedgerTests {
-    private var ledger = TransactionLedger<Int, String>(device: "cam0")
+@Suite("A ledger of changes") struct TransactionTableTests {
+    private var ledger = TransactionTable<Int, String>(device: "cam0")
 
     @Test("knows each from its check to its end")
     mutating func steps() throws {
