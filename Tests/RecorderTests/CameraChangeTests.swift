@@ -12,8 +12,8 @@ import Testing
 /// A movie that goes on with another camera's pictures.
 extension RecordingTests {
     /// How bright the brightest point of a line is in each picture, from 0 to 255.
-    private func brightest(_ studio: Studio, _ path: String, line: Int, width: Int) async throws -> [Int] {
-        let result = try await studio.run(
+    private func brightest(_ fixture: RecorderFixture, _ path: String, line: Int, width: Int) async throws -> [Int] {
+        let result = try await fixture.run(
             "ffmpeg",
             [
                 "-v", "error", "-i", path, "-vsync", "passthrough", "-vf", "crop=iw:2:0:\(line),format=gray",
@@ -25,35 +25,35 @@ extension RecordingTests {
 
     @Test("a movie goes on with another camera, in the same file and at its size")
     func anotherCamera() async throws {
-        let studio = try Studio()
-        let first = try studio.startCamera("cam0", .nv12)
-        try studio.startCamera("cam1", .motionJPEG, width: 1280, height: 720, number: 1)
-        var request = studio.request()
-        request.library = "\(studio.scratch.path)/library"
+        let fixture = try RecorderFixture()
+        let first = try fixture.startCamera("cam0", .nv12)
+        try fixture.startCamera("cam1", .motionJPEG, width: 1280, height: 720, number: 1)
+        var request = fixture.request()
+        request.library = "\(fixture.scratch.path)/library"
         request.video.codec = .h264
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 15 }
+        _ = try fixture.record(request)
+        try fixture.waitForState("frames") { $0.frames >= 15 }
         let camera = MovieRequest.Device(id: "cam1", uniqueID: "virtual-1", name: "Other")
         let input = RecorderOrder.Input(camera, orientation: 0, mirrored: false)
-        #expect(try studio.order(.input(input)).get() == [:])
-        #expect(try studio.order(.input(input)).get() == [:], "it is there already")
+        #expect(try fixture.order(.input(input)).get() == [:])
+        #expect(try fixture.order(.input(input)).get() == [:], "it is there already")
         first.process.send(SIGKILL)
         _ = try await first.end()
-        let before = studio.progress.frames
-        try studio.waitForState("further frames") { $0.frames >= before + 15 }
-        studio.endCoordinator()
-        try studio.startCoordinator()
-        try studio.wait("hello") { if case .hello = $0 { true } else { false } }
-        #expect(studio.request?.camera == camera && studio.request?.orientation == 0)
-        let result = try studio.stop()
+        let before = fixture.progress.frames
+        try fixture.waitForState("further frames") { $0.frames >= before + 15 }
+        fixture.endCoordinator()
+        try fixture.startCoordinator()
+        try fixture.wait("hello") { if case .hello = $0 { true } else { false } }
+        #expect(fixture.request?.camera == camera && fixture.request?.orientation == 0)
+        let result = try fixture.stop()
         #expect(result.isSuccess)
 
-        let tracks = try await studio.tracks(request.path)
+        let tracks = try await fixture.tracks(request.path)
         #expect(tracks.first?["width"] == 640 && tracks.first?["height"] == 480)
         #expect(Self.count(try #require(tracks.first)) == Int(result.frames))
-        let complaints = try await studio.complaints(request.path)
+        let complaints = try await fixture.complaints(request.path)
         #expect(complaints == "")
-        let lines = try studio.sideCar(request.path)
+        let lines = try fixture.sideCar(request.path)
         let change = try #require(lines.dropFirst().firstIndex { $0["camera"] != nil })
         #expect(lines[change]["camera"]?["device"] == "cam1" && lines.count == Int(result.frames) + 2)
         // A machine that is held up may lose some; the change itself costs none.
@@ -62,7 +62,7 @@ extension RecordingTests {
         let times = lines.dropFirst().compactMap { $0["timestamp"]?.integer }
         #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
         // 16:9 has black above and below it in 4:3.
-        let edge = try await brightest(studio, request.path, line: 10, width: 640)
+        let edge = try await brightest(fixture, request.path, line: 10, width: 640)
         try #require(edge.count == Int(result.frames))
         #expect(edge[..<(change - 1)].allSatisfy { $0 > 128 }, "\(edge)")
         #expect(edge[(change - 1)...].allSatisfy { $0 < 40 }, "\(edge)")
@@ -72,48 +72,48 @@ extension RecordingTests {
 
     @Test("without the other camera the movie goes on with the one that it has")
     func noOtherCamera() throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .nv12)
-        let request = studio.request()
-        let end = try studio.recordHere(request) { $0.inputWaitMilliseconds = 1000 }
-        try studio.waitForState("frames") { $0.frames >= 5 }
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .nv12)
+        let request = fixture.request()
+        let end = try fixture.recordHere(request) { $0.inputWaitMilliseconds = 1000 }
+        try fixture.waitForState("frames") { $0.frames >= 5 }
         let input = RecorderOrder.Input(MovieRequest.Device(id: "cam9", uniqueID: "u", name: "None"))
         // The last one counts.
-        let (early, late) = (try studio.send(.input(input)), try studio.send(.input(input)))
+        let (early, late) = (try fixture.send(.input(input)), try fixture.send(.input(input)))
         for (order, reason) in [(early, .cancelled), (late, .deviceDisconnected)] as [(UInt64, BusError.Reason)] {
-            let report = try studio.wait("the answer") { if case .reply(order, _) = $0 { true } else { false } }
+            let report = try fixture.wait("the answer") { if case .reply(order, _) = $0 { true } else { false } }
             guard case .reply(_, .failure(let error)) = report else { throw TestingError("\(report)") }
             #expect(error.reason == reason)
         }
-        let before = studio.progress.frames
-        try studio.waitForState("further frames") { $0.frames >= before + 15 }
-        #expect(studio.request?.camera?.id == "cam0")
-        #expect(try studio.stop().dropped == 0)
+        let before = fixture.progress.frames
+        try fixture.waitForState("further frames") { $0.frames >= before + 15 }
+        #expect(fixture.request?.camera?.id == "cam0")
+        #expect(try fixture.stop().dropped == 0)
         #expect(end() == .inOrder)
     }
 
     @Test("what is stored as it comes stays with its camera")
     func storedStays() throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        _ = try studio.record(studio.request())
-        try studio.waitForState("frames") { $0.frames >= 5 }
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .motionJPEG)
+        _ = try fixture.record(fixture.request())
+        try fixture.waitForState("frames") { $0.frames >= 5 }
         let input = RecorderOrder.Input(MovieRequest.Device(id: "cam1", uniqueID: "u", name: "Other"))
-        guard case .failure(let error) = try studio.order(.input(input)) else { throw TestingError("no error") }
+        guard case .failure(let error) = try fixture.order(.input(input)) else { throw TestingError("no error") }
         #expect(error.reason == .formatUnsupported)
-        #expect(try studio.stop().isSuccess)
+        #expect(try fixture.stop().isSuccess)
     }
 
     @Test("a smaller picture is made as large as the others of its take")
     func fitted() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .nv12)
-        var request = studio.request()
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .nv12)
+        var request = fixture.request()
         request.video = MovieRequest.Video(codec: .h264, width: 1280, height: 720, preset: "ultrafast", isFitted: true)
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 5 }
-        #expect(try studio.stop().isSuccess)
-        let track = try await studio.tracks(request.path).first
+        _ = try fixture.record(request)
+        try fixture.waitForState("frames") { $0.frames >= 5 }
+        #expect(try fixture.stop().isSuccess)
+        let track = try await fixture.tracks(request.path).first
         #expect(track?["width"] == 1280 && track?["height"] == 720)
     }
 }

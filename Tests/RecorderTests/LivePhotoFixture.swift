@@ -11,8 +11,8 @@ import ZeroMQ
 @testable import Recorder
 
 /// What a recorder of live photos has between its intakes and the files. It waits for what a test puts in; the clock is that of the pictures.
-final class LivePhotoDesk {
-    let exchange: Exchange
+final class LivePhotoFixture {
+    let mailbox: RecorderMailbox
     let orders: LivePhotoOrders
     let directory: RuntimeDirectory
     /// When the first picture is taken: monotonic nanoseconds.
@@ -42,19 +42,19 @@ final class LivePhotoDesk {
         change(&wish)
         request.live = wish
         let work = Semaphore()
-        exchange = try Exchange(work: work)
-        orders = LivePhotoOrders(exchange)
+        mailbox = try RecorderMailbox(work: work)
+        orders = LivePhotoOrders(mailbox)
         pictures = SampleQueue(SampleQueue.Limits(bytes: 64 << 20, time: .max, samples: 8192), wake: work)
-        exchange.set(
-            PicturePlan(
+        mailbox.set(
+            PictureTrackPlan(
                 kind: .motionJPEG, layout: FrameLayout(pixelFormat: .motionJPEG, dimensions: Self.size, planes: [])))
         live = LivePhotoThread(
-            request, directory, exchange, orders, pictures: pictures, sounds: nil,
+            request, directory, mailbox, orders, pictures: pictures, sounds: nil,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
     deinit {
-        exchange.end(.shuttingDown, isCancelled: true)
+        mailbox.end(.shuttingDown, isCancelled: true)
         thread?.join()
     }
 
@@ -66,7 +66,7 @@ final class LivePhotoDesk {
 
     /// Ends it, and returns when it has.
     func end(isCancelled: Bool = false) {
-        exchange.end(.stopped, isCancelled: isCancelled)
+        mailbox.end(.stopped, isCancelled: isCancelled)
         thread?.join()
     }
 
@@ -141,8 +141,8 @@ final class LivePhotoDesk {
             for answer in orders.takeAnswers() { answers[answer.order] = answer }
             if let answer = answers.removeValue(forKey: order) { return answer }
             guard !deadline.hasPassed else { throw TestingError("no answer to the order \(order)") }
-            try PollSet([.descriptor(exchange.news.rawValue)]).wait(timeout: deadline.millisecondsLeft)
-            exchange.news.drain()
+            try PollSet([.descriptor(mailbox.news.rawValue)]).wait(timeout: deadline.millisecondsLeft)
+            mailbox.news.drain()
         }
     }
 

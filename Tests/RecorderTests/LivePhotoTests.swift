@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Movies of live photos")
 struct LivePhotoTests {
-    private static let second = LivePhotoDesk.second
+    private static let second = LivePhotoFixture.second
     /// From one picture to the next.
     private static let frame = second / 30
 
@@ -22,7 +22,7 @@ struct LivePhotoTests {
 
     @Test("the photo stands in the middle of three seconds; at most four are made at a time")
     func whole() throws {
-        let desk = try LivePhotoDesk()
+        let desk = try LivePhotoFixture()
         try desk.begin()
         try desk.film(0..<61)
         let photos = try (0..<4).map { try desk.make("p\($0)", at: desk.time(2) + Int64($0) * Self.frame) }
@@ -32,7 +32,7 @@ struct LivePhotoTests {
         for (index, photo) in photos.enumerated() {
             let movie = try desk.movie(photo)
             #expect(Self.isNear(movie.duration, 3) && Self.isNear(movie.photoDisplayTime, 1.5))
-            #expect(movie.dimensions == LivePhotoDesk.size && movie.dropped == 0)
+            #expect(movie.dimensions == LivePhotoFixture.size && movie.dropped == 0)
             let path = try desk.path("p\(index)")
             #expect(try MovieRepair.inspect(path).condition == .whole)
             #expect(try MovieRepair.inspect(path).fileSize == Int64(movie.bytes))
@@ -49,24 +49,24 @@ struct LivePhotoTests {
         #expect(try access(desk.path("p1"), F_OK) != 0)
         desk.end()
         #expect(try access(desk.path("p2"), F_OK) == 0, "what was answered is the coordinator's")
-        #expect(desk.exchange.takeNews().result?.isSuccess == true && desk.exchange.figures.statistics.dropped == 0)
+        #expect(desk.mailbox.takeNews().result?.isSuccess == true && desk.mailbox.figures.statistics.dropped == 0)
     }
 
     @Test("what was held less than a second and a half is all that there is of the past")
     func short() throws {
-        let desk = try LivePhotoDesk()
+        let desk = try LivePhotoFixture()
         try desk.begin()
         try desk.film(0..<16)
         let photo = try desk.make("p", at: desk.time(0.5))
         try desk.film(16..<90)
         let movie = try desk.movie(photo)
         #expect(Self.isNear(movie.duration, 2) && Self.isNear(movie.photoDisplayTime, 0.5))
-        #expect(desk.exchange.figures.statistics.recordedDuration == LivePhotoWindow.reach)
+        #expect(desk.mailbox.figures.statistics.recordedDuration == LivePhotoWindow.reach)
     }
 
     @Test("suspending ends what is made, and what comes later holds nothing from before")
     func suspended() throws {
-        let desk = try LivePhotoDesk()
+        let desk = try LivePhotoFixture()
         try desk.begin()
         try desk.film(0..<61)
         let photo = try desk.make("p", at: desk.time(2))
@@ -74,7 +74,7 @@ struct LivePhotoTests {
         try desk.film(61..<91)
         let movie = try desk.movie(photo)
         #expect(Self.isNear(movie.duration, 2) && Self.isNear(movie.photoDisplayTime, 1.5))
-        #expect(desk.exchange.figures.statistics.recordedDuration == 0)
+        #expect(desk.mailbox.figures.statistics.recordedDuration == 0)
         #expect(try desk.error(try desk.make("q", at: desk.time(3))).reason == .invalidParams)
         try desk.suspend(false, at: desk.time(3))
         try desk.film(91..<121)
@@ -85,7 +85,7 @@ struct LivePhotoTests {
 
     @Test("a movie begins when the camera has come to rest, and ends when it is moved")
     func trimmed() throws {
-        let desk = try LivePhotoDesk { $0.isAutoTrimming = true }
+        let desk = try LivePhotoFixture { $0.isAutoTrimming = true }
         try desk.begin()
         // Held still from 1.2 s to 2.9 s.
         let luma = { (number: Int) -> UInt8 in (36..<88).contains(number) || number % 2 == 0 ? 100 : 200 }
@@ -104,7 +104,7 @@ struct LivePhotoTests {
 
     @Test("a camera that goes away ends them, and what it gives later has no past")
     func cameraGoes() throws {
-        let desk = try LivePhotoDesk()
+        let desk = try LivePhotoFixture()
         try desk.begin()
         try desk.film(0..<61)
         let photo = try desk.make("p", at: desk.time(2))
@@ -118,7 +118,7 @@ struct LivePhotoTests {
 
     @Test("what doesn't come in time is not waited for")
     func late() throws {
-        let desk = try LivePhotoDesk(beginning: -10)
+        let desk = try LivePhotoFixture(beginning: -10)
         try desk.begin()
         try desk.film(0..<61)
         #expect(Self.isNear(try desk.movie(desk.make("p", at: desk.time(2))).duration, 1.5))
@@ -128,14 +128,14 @@ struct LivePhotoTests {
             #expect(error.reason == .interrupted && error.data["interruption"] == "livePhotoMovie")
             #expect(try access(desk.path(job), F_OK) != 0)
         }
-        let none = try LivePhotoDesk(beginning: -10)
+        let none = try LivePhotoFixture(beginning: -10)
         try none.begin()
         #expect(try none.error(none.make("p", at: none.time(0))).reason == .interrupted)
     }
 
     @Test("at the end those that are being made end with what they have", arguments: [false, true])
     func ended(isCancelled: Bool) throws {
-        let desk = try LivePhotoDesk { $0.isAutoTrimming = isCancelled }
+        let desk = try LivePhotoFixture { $0.isAutoTrimming = isCancelled }
         try desk.film(0..<61)
         let photo = try desk.make("p", at: desk.time(2))
         try desk.begin()
@@ -152,7 +152,7 @@ struct LivePhotoTests {
 
     @Test("pictures that never came are counted, as far as they are of its time")
     func missing() throws {
-        let desk = try LivePhotoDesk()
+        let desk = try LivePhotoFixture()
         try desk.begin()
         // One of three comes, from before its window until after it.
         try desk.film((0..<130).filter { $0 % 3 == 0 }, missing: 2)
@@ -163,7 +163,7 @@ struct LivePhotoTests {
 
     @Test("what a camera took is known of a time, though little of it has come")
     func taken() {
-        let past = LivePhotoPast(LivePhotoDesk.size, frameRate: 30, soundRate: nil)
+        let past = LivePhotoBuffer(LivePhotoFixture.size, frameRate: 30, soundRate: nil)
         let picture = [UInt8](repeating: 1, count: 100)
         picture.withUnsafeBytes { bytes in
             #expect(past.hold(bytes, at: 1000, missing: 5) && past.hold(bytes, at: 2000, missing: 9))
@@ -177,20 +177,20 @@ struct LivePhotoTests {
 
     @Test("pictures that are held no more, or damaged, are counted")
     func lost() throws {
-        let desk = try LivePhotoDesk()
+        let desk = try LivePhotoFixture()
         try PrivateDirectory.make(desk.directory.livePhotos, mode: 0o700)
         let photo = LivePhotoOrder(job: "p", moment: 0, identifier: try desk.identifier("p"))
         let movie = LivePhotoMovieFile(1, photo, try desk.path("p"))
-        let layout = try #require(FrameLayout.packed(.i420, LivePhotoDesk.size))
+        let layout = try #require(FrameLayout.packed(.i420, LivePhotoFixture.size))
         let request = MovieRequest(
             movie: "m", path: "", camera: nil, fileType: .mov, owner: LockHolder(uid: 0, gid: 0, pid: 1, name: "t"))
         try movie.begin(
-            at: LivePhotoPast.Place(number: 5, time: 1000), since: 1000,
+            at: LivePhotoBuffer.Place(number: 5, time: 1000), since: 1000,
             LivePhotoMovieFile.Source(picture: layout, frameRate: 30),
             request)
         let picture = [UInt8](repeating: 128, count: layout.totalBytes)
         for (number, isWhole) in [(5, true), (8, true), (9, false), (10, true)] as [(UInt64, Bool)] {
-            let place = LivePhotoPast.Place(number: number, time: Int64(number) * Self.frame)
+            let place = LivePhotoBuffer.Place(number: number, time: Int64(number) * Self.frame)
             try picture.withUnsafeBytes { try movie.add(isWhole ? $0 : nil, place, until: .max) }
         }
         #expect(movie.lost == 3 && movie.nextPicture == 11)
@@ -207,36 +207,36 @@ struct LivePhotoTests {
 extension RecordingTests {
     @Test("live photos of a camera and a microphone: three seconds with sound, as their orders say")
     func livePhotos() async throws {
-        let studio = try Studio()
+        let fixture = try RecorderFixture()
         // As large as it is common, and no JPEG: the camera's process makes it.
-        try studio.startCamera("cam0", .yuyv)
-        try studio.startMicrophone()
-        var request = studio.request(.mov, microphone: true)
+        try fixture.startCamera("cam0", .yuyv)
+        try fixture.startMicrophone()
+        var request = fixture.request(.mov, microphone: true)
         request.path = ""
         request.live = MovieRequest.Live(isAutoTrimming: false)
-        let recorder = try studio.record(request)
-        try studio.waitForState("the past") { $0.recordedDuration >= 1500 }
+        let recorder = try fixture.record(request)
+        try fixture.waitForState("the past") { $0.recordedDuration >= 1500 }
         #expect(
-            studio.request == request && studio.progress.stage == .recording && studio.progress.video["width"] == 640)
-        guard case .failure(let refused) = try studio.order(.pause) else { throw TestingError("no error") }
+            fixture.request == request && fixture.progress.stage == .recording && fixture.progress.video["width"] == 640)
+        guard case .failure(let refused) = try fixture.order(.pause) else { throw TestingError("no error") }
         #expect(refused.reason == .invalidParams)
         let identifier = try #require(LivePhotoIdentifier(digits: String(repeating: "a1", count: 16)))
         let photo = LivePhotoOrder(job: "p1", moment: MonotonicClock.now(), identifier: identifier, attaches: true)
-        let order = try studio.send(.live(photo))
-        let answer = try #require(LivePhotoAnswer(json: try studio.answer(to: order).get()))
+        let order = try fixture.send(.live(photo))
+        let answer = try #require(LivePhotoAnswer(json: try fixture.answer(to: order).get()))
         #expect(
-            answer.movie.identifier == identifier && answer.file == studio.directory.livePhotoFile(identifier.digits))
+            answer.movie.identifier == identifier && answer.file == fixture.directory.livePhotoFile(identifier.digits))
         #expect(abs(answer.movie.photoDisplayTime - 1_500_000_000) < 100_000_000)
         #expect(abs(answer.movie.duration - 3_000_000_000) < 100_000_000)
-        #expect(studio.files[order] == (try File.read(answer.file, limit: 1 << 26)))
-        #expect(studio.files[order]?.count == answer.movie.bytes)
-        let tracks = try await studio.tracks(answer.file)
+        #expect(fixture.files[order] == (try File.read(answer.file, limit: 1 << 26)))
+        #expect(fixture.files[order]?.count == answer.movie.bytes)
+        let tracks = try await fixture.tracks(answer.file)
         #expect(tracks.compactMap { $0["codec_name"]?.string } == ["h264", "aac"])
         let durations = tracks.compactMap { $0["duration"]?.string.flatMap(Double.init) }
         #expect(durations.count == 2 && durations.allSatisfy { abs($0 - 3) < 0.15 }, "\(durations)")
         let starts = tracks.compactMap { $0["start_time"]?.string.flatMap(Double.init) }
         #expect(starts.count == 2 && starts.allSatisfy { abs($0) < 0.05 }, "\(starts)")
-        let tags = try await studio.run(
+        let tags = try await fixture.run(
             "ffprobe", ["-v", "error", "-show_entries", "format_tags", "-of", "json", answer.file])
         let known = try JSONValue(parsing: tags.standardOutputBytes)["format"]?["tags"]
         #expect(known?["com.apple.quicktime.content.identifier"]?.string == identifier.text)
@@ -247,41 +247,41 @@ extension RecordingTests {
             let date = try #require(known?[name]?.string)
             #expect(dates.contains { $0[name]?.prefix(ending) == date.prefix(ending) }, "\(name): \(date)")
         }
-        let complaints = try await studio.complaints(answer.file)
+        let complaints = try await fixture.complaints(answer.file)
         #expect(complaints == "")
-        #expect(try studio.order(.dropLive("p1")).get() == [:])
+        #expect(try fixture.order(.dropLive("p1")).get() == [:])
         #expect(access(answer.file, F_OK) != 0)
 
         // The end of the recorder is theirs, too.
         let other = try #require(LivePhotoIdentifier(digits: String(repeating: "b2", count: 16)))
-        let last = try studio.send(.live(LivePhotoOrder(job: "p2", moment: MonotonicClock.now(), identifier: other)))
-        let stop = try studio.send(.stop(.stopped))
-        let ended = try #require(LivePhotoAnswer(json: try studio.answer(to: last).get()))
+        let last = try fixture.send(.live(LivePhotoOrder(job: "p2", moment: MonotonicClock.now(), identifier: other)))
+        let stop = try fixture.send(.stop(.stopped))
+        let ended = try #require(LivePhotoAnswer(json: try fixture.answer(to: last).get()))
         #expect(ended.movie.duration > 1_000_000_000 && ended.movie.duration < 2_500_000_000)
-        #expect(MovieResult(json: try studio.answer(to: stop).get())?.isSuccess == true)
+        #expect(MovieResult(json: try fixture.answer(to: stop).get())?.isSuccess == true)
         #expect(try await recorder.end().status == 0)
         #expect(access(ended.file, F_OK) == 0)
     }
 
     @Test("a recorder of live photos outlives its camera's process, ends with its coordinator, and leaves nothing")
     func livePhotosAlone() async throws {
-        let studio = try Studio()
-        let camera = try studio.startCamera("cam0", .motionJPEG)
-        var request = studio.request(.mov)
+        let fixture = try RecorderFixture()
+        let camera = try fixture.startCamera("cam0", .motionJPEG)
+        var request = fixture.request(.mov)
         request.path = ""
         request.live = MovieRequest.Live()
-        let recorder = try studio.record(request)
-        try studio.waitForState("the past") { $0.recordedDuration > 0 }
+        let recorder = try fixture.record(request)
+        try fixture.waitForState("the past") { $0.recordedDuration > 0 }
         camera.process.send(SIGKILL)
         _ = try await camera.end()
-        try studio.waitForState("no past") { $0.recordedDuration == 0 && $0.waitingFor == ["cam0"] }
-        try studio.startCamera("cam0", .motionJPEG)
-        try studio.waitForState("the past") { $0.recordedDuration > 0 && $0.waitingFor == [] }
+        try fixture.waitForState("no past") { $0.recordedDuration == 0 && $0.waitingFor == ["cam0"] }
+        try fixture.startCamera("cam0", .motionJPEG)
+        try fixture.waitForState("the past") { $0.recordedDuration > 0 && $0.waitingFor == [] }
         let identifier = try #require(LivePhotoIdentifier(digits: String(repeating: "a1", count: 16)))
-        try studio.send(.live(LivePhotoOrder(job: "p", moment: MonotonicClock.now(), identifier: identifier)))
-        let path = studio.directory.livePhotoFile(identifier.digits)
+        try fixture.send(.live(LivePhotoOrder(job: "p", moment: MonotonicClock.now(), identifier: identifier)))
+        let path = fixture.directory.livePhotoFile(identifier.digits)
         try await eventually { access(path, F_OK) == 0 }
-        studio.endCoordinator()
+        fixture.endCoordinator()
         #expect(try await recorder.end().status == 0)
         #expect(access(path, F_OK) != 0)
     }

@@ -35,8 +35,8 @@ struct LongMovieTests {
     func twoHours(_ format: PixelFormat, _ type: MovieFileType, _ storedRate: Int) async throws {
         let pieces = try await pieces(format)
         let request = request(type, storedRate)
-        let desk = try WritingDesk(request, format, size: Self.size, rate: Self.rate)
-        defer { desk.exchange.end(.stopped) }
+        let desk = try WriterFixture(request, format, size: Self.size, rate: Self.rate)
+        defer { desk.mailbox.end(.stopped) }
         // When the first picture is taken: two hours of the virtual clock begin now.
         let start = MonotonicClock.now()
         let (frames, growth) = try await record(pieces, from: start, desk)
@@ -107,7 +107,7 @@ struct LongMovieTests {
 
     /// - Returns: how many frames there were, and how much memory they cost from the first tenth on, bytes.
     private func record(
-        _ pieces: [[UInt8]], from start: Int64, _ desk: WritingDesk
+        _ pieces: [[UInt8]], from start: Int64, _ desk: WriterFixture
     ) async throws -> (frames: Int64, growth: Int64) {
         let perSecond = Double(Self.rate) * Self.speed
         let blocks = Int(((Double(Self.seconds) + Self.lead) * perSecond / Double(Self.blockSamples)).rounded(.up))
@@ -148,7 +148,7 @@ struct LongMovieTests {
         return (frames, late - early)
     }
 
-    private func push(_ piece: [UInt8], _ number: Int64, _ time: Int64, _ desk: WritingDesk) -> Bool {
+    private func push(_ piece: [UInt8], _ number: Int64, _ time: Int64, _ desk: WriterFixture) -> Bool {
         let sample = Sample(time: time, sequence: UInt64(number), isKeyFrame: number % 10 == 0)
         return piece.withUnsafeBytes { bytes in
             desk.pictures.push(sample, count: bytes.count) { room in

@@ -12,62 +12,62 @@ import Testing
 extension RecordingTests {
     @Test("a camera whose process dies and comes again goes on in the same movie")
     func workerDies() async throws {
-        let studio = try Studio()
-        let filming = try studio.film(frames: 15)
+        let fixture = try RecorderFixture()
+        let filming = try fixture.film(frames: 15)
         let request = filming.request
         filming.camera.process.send(SIGKILL)
         _ = try await filming.camera.end()
-        let before = studio.progress.frames
-        try studio.startCamera("cam0", .motionJPEG)
-        try studio.waitForState("further frames") { $0.frames >= before + 30 }
-        let result = try studio.stop()
+        let before = fixture.progress.frames
+        try fixture.startCamera("cam0", .motionJPEG)
+        try fixture.waitForState("further frames") { $0.frames >= before + 30 }
+        let result = try fixture.stop()
         #expect(result.isSuccess)
-        let tracks = try await studio.tracks(request.path)
+        let tracks = try await fixture.tracks(request.path)
         #expect(Self.count(try #require(tracks.first)) == Int(result.frames))
-        let complaints = try await studio.complaints(request.path)
+        let complaints = try await fixture.complaints(request.path)
         #expect(complaints == "")
     }
 
     @Test("a camera that comes again with another picture ends what can't go on, whole")
     func formatChanges() async throws {
-        let studio = try Studio()
-        let filming = try studio.film(frames: 15)
+        let fixture = try RecorderFixture()
+        let filming = try fixture.film(frames: 15)
         filming.camera.process.send(SIGKILL)
         _ = try await filming.camera.end()
-        try studio.startCamera("cam0", .motionJPEG, width: 1280, height: 720)
-        let result = try studio.waitForEnd()
+        try fixture.startCamera("cam0", .motionJPEG, width: 1280, height: 720)
+        let result = try fixture.waitForEnd()
         #expect(result.reason == .formatChanged && !result.isSuccess && result.isKept)
         #expect(try MovieRepair.inspect(filming.request.path).condition == .whole)
     }
 
     @Test("what is encoded goes on at its size when the camera changes its own")
     func sizeChanges() async throws {
-        let studio = try Studio()
-        let camera = try studio.startCamera("cam0", .nv12)
-        let request = studio.request()
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 15 }
+        let fixture = try RecorderFixture()
+        let camera = try fixture.startCamera("cam0", .nv12)
+        let request = fixture.request()
+        _ = try fixture.record(request)
+        try fixture.waitForState("frames") { $0.frames >= 15 }
         camera.process.send(SIGKILL)
         _ = try await camera.end()
-        let before = studio.progress.frames
-        try studio.startCamera("cam0", .yuyv, width: 1280, height: 720)
-        try studio.waitForState("further frames") { $0.frames >= before + 15 }
-        let result = try studio.stop()
+        let before = fixture.progress.frames
+        try fixture.startCamera("cam0", .yuyv, width: 1280, height: 720)
+        try fixture.waitForState("further frames") { $0.frames >= before + 15 }
+        let result = try fixture.stop()
         #expect(result.isSuccess)
-        let tracks = try await studio.tracks(request.path)
+        let tracks = try await fixture.tracks(request.path)
         #expect(tracks.first?["width"] == 640)
-        let complaints = try await studio.complaints(request.path)
+        let complaints = try await fixture.complaints(request.path)
         #expect(complaints == "")
     }
 
     @Test("a microphone that gives no sound ends what begins with it")
     func noSound() throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .nv12)
-        var request = studio.request(.mp4, microphone: true)
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .nv12)
+        var request = fixture.request(.mp4, microphone: true)
         request.startsWithSound = true
-        let end = try studio.recordHere(request) { $0.soundWaitMilliseconds = 300 }
-        let result = try studio.waitForEnd()
+        let end = try fixture.recordHere(request) { $0.soundWaitMilliseconds = 300 }
+        let result = try fixture.waitForEnd()
         #expect(result.reason == .deviceLost && !result.isKept && result.error?.reason == .deviceDisconnected)
         #expect(end() == .inOrder)
         #expect(access(request.path, F_OK) != 0)
@@ -75,15 +75,15 @@ extension RecordingTests {
 
     @Test("a camera that stays away ends the movie whole")
     func cameraLost() async throws {
-        let studio = try Studio()
-        let camera = try studio.startCamera("cam0", .motionJPEG)
-        try await studio.waitForPictures()
-        let request = studio.request()
-        let end = try studio.recordHere(request) { $0.deviceWaitMilliseconds = 1500 }
-        try studio.waitForState("frames") { $0.frames >= 5 }
+        let fixture = try RecorderFixture()
+        let camera = try fixture.startCamera("cam0", .motionJPEG)
+        try await fixture.waitForPictures()
+        let request = fixture.request()
+        let end = try fixture.recordHere(request) { $0.deviceWaitMilliseconds = 1500 }
+        try fixture.waitForState("frames") { $0.frames >= 5 }
         camera.process.send(SIGKILL)
         _ = try await camera.end()
-        let result = try studio.waitForEnd()
+        let result = try fixture.waitForEnd()
         #expect(result.reason == .deviceLost && !result.isSuccess && result.isKept)
         #expect(result.error?.reason == .deviceDisconnected)
         #expect(end() == .inOrder)
@@ -92,10 +92,10 @@ extension RecordingTests {
 
     @Test("a movie of a camera that never comes is none")
     func noCamera() throws {
-        let studio = try Studio()
-        let request = studio.request()
-        let end = try studio.recordHere(request) { $0.deviceWaitMilliseconds = 300 }
-        let result = try studio.waitForEnd()
+        let fixture = try RecorderFixture()
+        let request = fixture.request()
+        let end = try fixture.recordHere(request) { $0.deviceWaitMilliseconds = 300 }
+        let result = try fixture.waitForEnd()
         #expect(result.reason == .deviceLost && !result.isKept)
         #expect(end() == .inOrder)
         #expect(access(request.path, F_OK) != 0)
@@ -103,21 +103,21 @@ extension RecordingTests {
 
     @Test("a microphone whose process dies and comes again is silent meanwhile")
     func microphoneDies() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        let microphone = try studio.startMicrophone()
-        let request = studio.request(.mov, microphone: true)
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 30 }
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .motionJPEG)
+        let microphone = try fixture.startMicrophone()
+        let request = fixture.request(.mov, microphone: true)
+        _ = try fixture.record(request)
+        try fixture.waitForState("frames") { $0.frames >= 30 }
         microphone.process.send(SIGKILL)
         _ = try await microphone.end()
-        let before = studio.progress.frames
-        try studio.waitForState("frames without sound") { $0.frames >= before + 15 }
-        try studio.startMicrophone()
-        try studio.waitForState("frames with sound") { $0.frames >= before + 75 }
-        let result = try studio.stop()
+        let before = fixture.progress.frames
+        try fixture.waitForState("frames without sound") { $0.frames >= before + 15 }
+        try fixture.startMicrophone()
+        try fixture.waitForState("frames with sound") { $0.frames >= before + 75 }
+        let result = try fixture.stop()
         #expect(result.isSuccess && result.dropped == 0)
-        let durations = try await studio.tracks(request.path).compactMap { $0["duration"]?.string.flatMap(Double.init) }
+        let durations = try await fixture.tracks(request.path).compactMap { $0["duration"]?.string.flatMap(Double.init) }
         try #require(durations.count == 2)
         #expect(abs(durations[0] - durations[1]) < 0.2, "the sound goes on where the picture is")
     }

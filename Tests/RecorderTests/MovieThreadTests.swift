@@ -15,7 +15,7 @@ import Testing
             movie: "m1", path: "\(scratch.path)/no-folder/movie.mp4",
             camera: MovieRequest.Device(id: "cam0", uniqueID: "c", name: "Camera"), fileType: .mp4,
             owner: LockHolder(uid: 0, gid: 0, pid: 1, name: "test"))
-        let desk = try WritingDesk(
+        let desk = try WriterFixture(
             request, .motionJPEG, size: Dimensions(width: 64, height: 48), rate: 8000, begins: false)
         for number in 0..<3 {
             let sample = Sample(time: Int64(number) * 33_000_000, sequence: UInt64(number))

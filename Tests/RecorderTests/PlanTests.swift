@@ -31,8 +31,8 @@ struct PlanTests {
 
     private static func kind(
         _ format: PixelFormat, _ request: MovieRequest, isAskedFor: Bool = false
-    ) throws -> PicturePlan.Kind? {
-        guard case .record(let plan) = PicturePlan.decide(try ring(format), request, isAskedFor: isAskedFor) else {
+    ) throws -> PictureTrackPlan.Kind? {
+        guard case .record(let plan) = PictureTrackPlan.decide(try ring(format), request, isAskedFor: isAskedFor) else {
             return nil
         }
         return plan.kind
@@ -42,14 +42,14 @@ struct PlanTests {
         _ format: PixelFormat, _ request: MovieRequest, _ width: Int = 640, _ height: Int = 480
     ) throws -> String? {
         let ring = try ring(format, width, height)
-        guard case .ask(let rendition) = PicturePlan.decide(ring, request, isAskedFor: false) else { return nil }
+        guard case .ask(let rendition) = PictureTrackPlan.decide(ring, request, isAskedFor: false) else { return nil }
         return rendition.description
     }
 
     private static func isRefused(
         _ format: PixelFormat, _ request: MovieRequest, isAskedFor: Bool = false
     ) throws -> Bool {
-        if case .refuse = PicturePlan.decide(try ring(format), request, isAskedFor: isAskedFor) { return true }
+        if case .refuse = PictureTrackPlan.decide(try ring(format), request, isAskedFor: isAskedFor) { return true }
         return false
     }
 
@@ -78,7 +78,7 @@ struct PlanTests {
             (3000, 4000, 1440, 1920), (4096, 3, 1920, 2), (1, 1, 2, 2),
         ])
     func liveSize(_ width: Int, _ height: Int, _ wantedWidth: Int, _ wantedHeight: Int) {
-        let size = LivePhotoPictures.movieSize(Dimensions(width: width, height: height))
+        let size = LivePhotoDecoder.movieSize(Dimensions(width: width, height: height))
         #expect(size == Dimensions(width: wantedWidth, height: wantedHeight))
     }
 
@@ -128,7 +128,7 @@ struct PlanTests {
         for codec in MovieRequest.Video.Codec.allCases {
             for format: PixelFormat in [.motionJPEG, .h264, .yuyv, .uyvy, .nv12, .i420, .nv12FullRange] {
                 let request = Self.request(type, codec)
-                guard case .record(let plan) = PicturePlan.decide(try Self.ring(format), request, isAskedFor: false)
+                guard case .record(let plan) = PictureTrackPlan.decide(try Self.ring(format), request, isAskedFor: false)
                 else { continue }
                 let video = plan.video(request, parameterSets: [0, 0, 0, 1, 0x67], frameRate: 30)
                 #expect(type.holds(video.codec))
@@ -138,8 +138,8 @@ struct PlanTests {
 
     @Test("what goes on is the same picture")
     func continued() throws {
-        func plan(_ format: PixelFormat, _ width: Int = 640) throws -> PicturePlan {
-            let decision = PicturePlan.decide(try Self.ring(format, width), Self.request(), isAskedFor: false)
+        func plan(_ format: PixelFormat, _ width: Int = 640) throws -> PictureTrackPlan {
+            let decision = PictureTrackPlan.decide(try Self.ring(format, width), Self.request(), isAskedFor: false)
             guard case .record(let plan) = decision else { throw BusError(.internalError, "\(decision)") }
             return plan
         }
@@ -154,10 +154,10 @@ struct PlanTests {
     @Test("one side alone keeps the aspect")
     func size() {
         let full = Dimensions(width: 1280, height: 720)
-        #expect(PicturePlan.size(full, width: nil, height: nil) == full)
-        #expect(PicturePlan.size(full, width: 640, height: nil) == Dimensions(width: 640, height: 360))
-        #expect(PicturePlan.size(full, width: nil, height: 360) == Dimensions(width: 640, height: 360))
-        #expect(PicturePlan.size(full, width: 100, height: 100) == Dimensions(width: 100, height: 100))
+        #expect(PictureTrackPlan.size(full, width: nil, height: nil) == full)
+        #expect(PictureTrackPlan.size(full, width: 640, height: nil) == Dimensions(width: 640, height: 360))
+        #expect(PictureTrackPlan.size(full, width: nil, height: 360) == Dimensions(width: 640, height: 360))
+        #expect(PictureTrackPlan.size(full, width: 100, height: 100) == Dimensions(width: 100, height: 100))
     }
 
     // MARK: Sound
@@ -178,7 +178,7 @@ struct PlanTests {
             ("s32", [1, 2, 3, 4], [1, 2, 3, 4]), ("f32", [1, 2, 3, 4], [1, 2, 3, 4]),
         ] as [(String, [UInt8], [UInt8])])
     func samples(_ format: String, _ given: [UInt8], _ expected: [UInt8]) throws {
-        let plan = try SoundPlan(try Self.header(format, channels: 1))
+        let plan = try SoundTrackPlan(try Self.header(format, channels: 1))
         let source = given + given
         var target = [UInt8](repeating: 0xAA, count: plan.bytes(frames: 2))
         source.withUnsafeBytes { from in target.withUnsafeMutableBytes { plan.copy(from, to: $0) } }
@@ -187,15 +187,15 @@ struct PlanTests {
 
     @Test("the sound's settings go with the file and the microphone")
     func soundSettings() throws {
-        let plan = try SoundPlan(try Self.header("s16", rate: 44100, channels: 1))
+        let plan = try SoundTrackPlan(try Self.header("s16", rate: 44100, channels: 1))
         let usual = plan.movieAudio(Self.request(.mp4)).settings
         #expect(usual.codec == .aac && usual.rate == 44100 && usual.channels == 1)
         #expect(plan.movieAudio(Self.request(.mkv)).settings.rate == 48000, "Opus")
         var request = Self.request(.mov)
         request.audio = MovieRequest.Audio(codec: .pcm)
         #expect(plan.movieAudio(request).settings.rate == 44100)
-        #expect(throws: BusError.self) { try SoundPlan(try Self.header("u8")) }
-        #expect(throws: BusError.self) { try SoundPlan(try Self.header("s16", channels: 32)) }
+        #expect(throws: BusError.self) { try SoundTrackPlan(try Self.header("u8")) }
+        #expect(throws: BusError.self) { try SoundTrackPlan(try Self.header("s16", channels: 32)) }
     }
 
     // MARK: Counting

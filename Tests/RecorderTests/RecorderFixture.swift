@@ -12,7 +12,7 @@ import Testing
 import ZeroMQ
 
 /// Cameras, microphones and recorders as programs in a runtime directory of their own, and the coordinator that recorders report to.
-final class Studio {
+final class RecorderFixture {
     let scratch: TemporaryDirectory
     let directory: RuntimeDirectory
     private(set) var programs: [RunningProgram] = []

@@ -4,22 +4,22 @@ import Testing
 @testable import Recorder
 
 @Suite("What the threads of a recorder tell one another")
-struct ExchangeTests {
+struct RecorderMailboxTests {
     @Test func `pauses that nobody obeys do not pile up`() throws {
-        let exchange = try Exchange(work: Semaphore())
-        for number in 0..<Exchange.maximumCommands {
+        let mailbox = try RecorderMailbox(work: Semaphore())
+        for number in 0..<RecorderMailbox.maximumCommands {
             let time = Int64(number)
-            #expect(exchange.order(number % 2 == 0 ? .pause(time) : .resume(time)))
+            #expect(mailbox.order(number % 2 == 0 ? .pause(time) : .resume(time)))
         }
-        let isTaken = exchange.order(.pause(100))
+        let isTaken = mailbox.order(.pause(100))
         #expect(!isTaken)
-        #expect(exchange.takeCommand() == .pause(0))
-        let isTakenNow = exchange.order(.pause(100))
+        #expect(mailbox.takeCommand() == .pause(0))
+        let isTakenNow = mailbox.order(.pause(100))
         #expect(isTakenNow)
     }
 
     @Test func `a camera takes over when it may, with a picture that is newer than all before`() {
-        let turn = PictureTurn()
+        let turn = CameraSwitch()
         func push(_ input: Int, _ time: Int64) -> SampleQueue.Outcome? {
             turn.push(Sample(time: time, input: input)) { .taken }
         }
@@ -38,7 +38,7 @@ struct ExchangeTests {
     }
 
     @Test func `a camera whose pictures come late takes over all the same, and is waited for for a second`() {
-        let turn = PictureTurn()
+        let turn = CameraSwitch()
         func push(_ input: Int, _ time: Int64) -> SampleQueue.Outcome? {
             turn.push(Sample(time: time, input: input)) { .taken }
         }
@@ -53,9 +53,9 @@ struct ExchangeTests {
         turn.expect(2)
         let isEarlyAgain = turn.take(2, at: 120)
         let (last, waited, later) = (
-            push(1, 122 + PictureTurn.grace), push(1, 123 + PictureTurn.grace), turn.take(2, at: 400)
+            push(1, 122 + CameraSwitch.grace), push(1, 123 + CameraSwitch.grace), turn.take(2, at: 400)
         )
-        let further = push(1, 200 + PictureTurn.grace)
+        let further = push(1, 200 + CameraSwitch.grace)
         #expect(
             !isEarlyAgain && last == nil && waited == .taken && !later && further == .taken,
             "it goes on with what it has")

@@ -23,30 +23,30 @@ struct RecordingTests {
             (.motionJPEG, .mp4, "mjpeg"), (.h264, .mp4, "h264"), (.yuyv, .mov, "h264"), (.nv12, .mkv, "h264"),
         ] as [(PixelFormat, MovieFileType, String)])
     func stored(_ format: PixelFormat, _ type: MovieFileType, _ codec: String) async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", format)
-        let request = studio.request(type)
-        let recorder = try studio.record(request)
-        try studio.wait("hello") { if case .hello = $0 { true } else { false } }
-        #expect(studio.request == request, "all that there is to know is told")
-        try studio.wait(for: .didStartRecording)
-        try studio.waitForState("frames") { $0.frames >= 30 && $0.fragments >= 1 }
-        #expect(studio.progress.stage == .recording)
-        #expect(studio.progress.video["codec"]?.string == codec && studio.progress.video["width"] == 640)
-        let result = try studio.stop()
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", format)
+        let request = fixture.request(type)
+        let recorder = try fixture.record(request)
+        try fixture.wait("hello") { if case .hello = $0 { true } else { false } }
+        #expect(fixture.request == request, "all that there is to know is told")
+        try fixture.wait(for: .didStartRecording)
+        try fixture.waitForState("frames") { $0.frames >= 30 && $0.fragments >= 1 }
+        #expect(fixture.progress.stage == .recording)
+        #expect(fixture.progress.video["codec"]?.string == codec && fixture.progress.video["width"] == 640)
+        let result = try fixture.stop()
         #expect(result.isSuccess && result.isKept && result.reason == .stopped && result.path == request.path)
         #expect(result.dropped == 0)
         #expect(try await recorder.end().status == 0)
 
-        let tracks = try await studio.tracks(request.path)
+        let tracks = try await fixture.tracks(request.path)
         try #require(tracks.count == 1)
         #expect(tracks[0]["codec_name"]?.string == codec)
         #expect(Self.count(tracks[0]) == Int(result.frames))
-        let complaints = try await studio.complaints(request.path)
+        let complaints = try await fixture.complaints(request.path)
         #expect(complaints == "")
         let inspection = try MovieRepair.inspect(request.path)
         #expect(inspection.condition == .whole && inspection.fileSize == result.size)
-        let lines = try studio.sideCar(request.path)
+        let lines = try fixture.sideCar(request.path)
         #expect(lines.count == Int(result.frames) + 1)
         #expect(lines[0]["camera"]?["device"] == "cam0" && lines[0]["firstFrame"] == lines[1]["timestamp"])
         let sequences = lines.dropFirst().compactMap { $0["sequence"]?.integer }
@@ -55,37 +55,37 @@ struct RecordingTests {
 
     @Test("sound is in the movie, and begins with the picture")
     func sound() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        try studio.startMicrophone()
-        let request = studio.request(.mov, microphone: true)
-        _ = try studio.record(request)
-        try studio.wait(for: .didStartRecording)
-        try studio.waitForState("frames") { $0.frames >= 60 }
-        #expect(studio.progress.audio["codec"] == "aac")
-        let result = try studio.stop()
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .motionJPEG)
+        try fixture.startMicrophone()
+        let request = fixture.request(.mov, microphone: true)
+        _ = try fixture.record(request)
+        try fixture.wait(for: .didStartRecording)
+        try fixture.waitForState("frames") { $0.frames >= 60 }
+        #expect(fixture.progress.audio["codec"] == "aac")
+        let result = try fixture.stop()
         #expect(result.isSuccess && result.dropped == 0)
-        let tracks = try await studio.tracks(request.path)
+        let tracks = try await fixture.tracks(request.path)
         try #require(tracks.count == 2)
         let durations = tracks.compactMap { $0["duration"]?.string.flatMap(Double.init) }
         try #require(durations.count == 2)
         #expect(abs(durations[0] - durations[1]) < 0.15)
-        let complaints = try await studio.complaints(request.path)
+        let complaints = try await fixture.complaints(request.path)
         #expect(complaints == "")
     }
 
     @Test("sound alone is a movie, too")
     func soundAlone() async throws {
-        let studio = try Studio()
-        try studio.startMicrophone()
-        var request = studio.request(.mkv, microphone: true)
+        let fixture = try RecorderFixture()
+        try fixture.startMicrophone()
+        var request = fixture.request(.mkv, microphone: true)
         request.camera = nil
-        _ = try studio.record(request)
-        try studio.wait(for: .didStartRecording)
-        try studio.waitForState("a second") { $0.recordedDuration >= 1000 }
-        let result = try studio.stop()
+        _ = try fixture.record(request)
+        try fixture.wait(for: .didStartRecording)
+        try fixture.waitForState("a second") { $0.recordedDuration >= 1000 }
+        let result = try fixture.stop()
         #expect(result.isSuccess && result.isKept && result.duration >= 1000)
-        let tracks = try await studio.tracks(request.path)
+        let tracks = try await fixture.tracks(request.path)
         #expect(tracks.count == 1 && tracks[0]["codec_name"] == "opus")
     }
 
@@ -93,12 +93,12 @@ struct RecordingTests {
         "samples that are stored as they come are those of the topic, bit by bit",
         arguments: [.mov, .mkv] as [MovieFileType])
     func asTheyCome(_ type: MovieFileType) throws {
-        let studio = try Studio()
-        try studio.startMicrophone()
+        let fixture = try RecorderFixture()
+        try fixture.startMicrophone()
         let listener = try Socket(try Context(), .subscribe)
         try listener.set(.receiveHighWaterMark, 20_000)
         try listener.set(.reconnectInterval, 10)
-        try listener.connect(RuntimeDirectory.endpoint(studio.directory.mediaSocket("mic0")))
+        try listener.connect(RuntimeDirectory.endpoint(fixture.directory.mediaSocket("mic0")))
         try listener.subscribe("audio/mic0/native/")
         let set = try PollSet([.socket(listener)])
         let deadline = Deadline.usual
@@ -115,13 +115,13 @@ struct RecordingTests {
             throw TestingError("no sound came")
         }
         var periods = [try next().samples]
-        var request = studio.request(type, microphone: true)
+        var request = fixture.request(type, microphone: true)
         request.camera = nil
         request.audio = MovieRequest.Audio(codec: .pcm)
-        _ = try studio.record(request)
-        try studio.wait(for: .didStartRecording)
-        try studio.waitForState("a second") { $0.recordedDuration >= 1000 }
-        #expect(try studio.stop().isSuccess)
+        _ = try fixture.record(request)
+        try fixture.wait(for: .didStartRecording)
+        try fixture.waitForState("a second") { $0.recordedDuration >= 1000 }
+        #expect(try fixture.stop().isSuccess)
         let end = MonotonicClock.now()
         while true {
             let period = try next()
@@ -145,34 +145,34 @@ struct RecordingTests {
 
     @Test("a pause is cut out, and what came before it is on the disk")
     func pause() async throws {
-        let studio = try Studio()
-        let request = try studio.film(frames: 15) { $0.fragmentInterval = 60_000 }.request
-        #expect(try studio.order(.pause).get() == [:])
-        try studio.wait(for: .didPauseRecording)
-        try studio.waitForState("the pause") { $0.stage == .paused && $0.syncedDuration > 0 }
-        #expect(try studio.order(.pause).get() == [:], "once is enough")
-        #expect(try studio.order(.resume).get() == [:])
-        try studio.wait(for: .didResumeRecording)
-        let before = studio.progress.frames
-        try studio.waitForState("further frames") { $0.frames >= before + 15 && $0.stage == .recording }
-        let result = try studio.stop()
+        let fixture = try RecorderFixture()
+        let request = try fixture.film(frames: 15) { $0.fragmentInterval = 60_000 }.request
+        #expect(try fixture.order(.pause).get() == [:])
+        try fixture.wait(for: .didPauseRecording)
+        try fixture.waitForState("the pause") { $0.stage == .paused && $0.syncedDuration > 0 }
+        #expect(try fixture.order(.pause).get() == [:], "once is enough")
+        #expect(try fixture.order(.resume).get() == [:])
+        try fixture.wait(for: .didResumeRecording)
+        let before = fixture.progress.frames
+        try fixture.waitForState("further frames") { $0.frames >= before + 15 && $0.stage == .recording }
+        let result = try fixture.stop()
         #expect(result.isSuccess)
         // Each frame is a thirtieth of a second, and nothing lies between them.
         #expect(abs(Double(result.duration) - Double(result.frames) * 1000 / 30) < 200)
-        let complaints = try await studio.complaints(request.path)
+        let complaints = try await fixture.complaints(request.path)
         #expect(complaints == "")
     }
 
     @Test("a limit ends the movie whole, and the library says so")
     func limit() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        var request = studio.request()
-        request.library = "\(studio.scratch.path)/library"
-        request.path = "\(studio.scratch.path)/library/2026-01-01/movie.mp4"
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .motionJPEG)
+        var request = fixture.request()
+        request.library = "\(fixture.scratch.path)/library"
+        request.path = "\(fixture.scratch.path)/library/2026-01-01/movie.mp4"
         request.limits.maxDuration = 1000
-        let recorder = try studio.record(request)
-        try studio.wait(for: .didStartRecording)
+        let recorder = try fixture.record(request)
+        try fixture.wait(for: .didStartRecording)
         let library = try CaptureLibrary(try #require(request.library))
         let begun = try #require(try library.entry("m1"))
         #expect(begun.state == .recording && begun.sideCar == request.path + ".frames.jsonl")
@@ -184,7 +184,7 @@ struct RecordingTests {
             let madeBeside = try FileIdentity(sideCar.rawValue)
             #expect(begun.sideCarFile?.isSame(as: madeBeside) == true)
         }
-        let result = try studio.waitForEnd()
+        let result = try fixture.waitForEnd()
         #expect(result.reason == .maximumDurationReached && result.isSuccess && result.frames == 30)
         #expect(try await recorder.end().status == 0)
         let entry = try #require(try library.entry("m1"))
@@ -195,16 +195,16 @@ struct RecordingTests {
 
     @Test("a movie begins with the first frame at or after its time")
     func notBefore() throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        var request = studio.request()
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .motionJPEG)
+        var request = fixture.request()
         let begin = MonotonicClock.now() + 2_000_000_000
         request.notBefore = begin
-        _ = try studio.record(request)
-        try studio.wait(for: .didStartRecording)
-        let result = try studio.stop()
+        _ = try fixture.record(request)
+        try fixture.wait(for: .didStartRecording)
+        let result = try fixture.stop()
         #expect(result.isKept)
-        let lines = try studio.sideCar(request.path)
+        let lines = try fixture.sideCar(request.path)
         let first = try #require(lines[1]["timestamp"]?.integer)
         #expect(first >= begin)
         #expect(lines[0]["startOffset"]?.integer == first - begin)
@@ -212,12 +212,12 @@ struct RecordingTests {
 
     @Test("what can't be recorded is told, and leaves nothing")
     func refused() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .yuyv)
-        var request = studio.request()
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .yuyv)
+        var request = fixture.request()
         request.video.codec = .passThrough
-        _ = try studio.record(request)
-        let first = try studio.waitForEnd()
+        _ = try fixture.record(request)
+        let first = try fixture.waitForEnd()
         #expect(!first.isSuccess && !first.isKept && first.error?.reason == .invalidParams)
         #expect(access(request.path, F_OK) != 0)
 
@@ -225,34 +225,34 @@ struct RecordingTests {
         request.video.codec = .automatic
         request.movie = "m2"
         try File.replace(request.path, with: [1, 2, 3], mode: 0o600)
-        _ = try studio.record(request)
-        let second = try studio.waitForEnd()
+        _ = try fixture.record(request)
+        let second = try fixture.waitForEnd()
         #expect(!second.isSuccess && second.error?.data["path"] == "path")
         #expect(try File.read(request.path, limit: 100) == [1, 2, 3])
     }
 
     @Test("in the library there is no movie without an entry")
     func noEntry() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        var request = studio.request()
-        request.library = "\(studio.scratch.path)/library"
-        request.path = "\(studio.scratch.path)/library/2026-01-01/movie.mp4"
-        mkdir("\(studio.scratch.path)/library", 0o700)
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .motionJPEG)
+        var request = fixture.request()
+        request.library = "\(fixture.scratch.path)/library"
+        request.path = "\(fixture.scratch.path)/library/2026-01-01/movie.mp4"
+        mkdir("\(fixture.scratch.path)/library", 0o700)
         // Where the entries were to be.
-        try File.replace("\(studio.scratch.path)/library/entries", with: [], mode: 0o600)
-        _ = try studio.record(request)
-        let result = try studio.waitForEnd()
+        try File.replace("\(fixture.scratch.path)/library/entries", with: [], mode: 0o600)
+        _ = try fixture.record(request)
+        let result = try fixture.waitForEnd()
         #expect(result.reason == .writeFailed && !result.isKept && result.error?.reason == .internalError)
         #expect(access(request.path, F_OK) != 0 && access(request.path + ".frames.jsonl", F_OK) != 0)
     }
 
     @Test("nothing is left of a movie that is given up")
     func cancel() async throws {
-        let studio = try Studio()
-        let filming = try studio.film { $0.library = "\(studio.scratch.path)/library" }
+        let fixture = try RecorderFixture()
+        let filming = try fixture.film { $0.library = "\(fixture.scratch.path)/library" }
         let request = filming.request
-        let answer = try studio.order(.cancel).get()
+        let answer = try fixture.order(.cancel).get()
         #expect(answer["kept"] == false)
         _ = try await filming.recorder.end()
         #expect(access(request.path, F_OK) != 0 && access(request.path + ".frames.jsonl", F_OK) != 0)
@@ -261,44 +261,44 @@ struct RecordingTests {
 
     @Test("a movie begins with its first sound, and leaves out the picture before it")
     func startsWithSound() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .nv12)
-        var request = studio.request(.mp4, microphone: true)
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .nv12)
+        var request = fixture.request(.mp4, microphone: true)
         request.startsWithSound = true
-        _ = try studio.record(request)
-        try studio.wait("hello") { if case .hello = $0 { true } else { false } }
+        _ = try fixture.record(request)
+        try fixture.wait("hello") { if case .hello = $0 { true } else { false } }
         let before = MonotonicClock.now()
-        try studio.startMicrophone()
-        try studio.wait(for: .didStartRecording)
-        try studio.waitForState("frames") { $0.frames >= 30 }
-        let result = try studio.stop()
+        try fixture.startMicrophone()
+        try fixture.wait(for: .didStartRecording)
+        try fixture.waitForState("frames") { $0.frames >= 30 }
+        let result = try fixture.stop()
         #expect(result.isSuccess && result.dropped == 0)
-        let lines = try studio.sideCar(request.path)
+        let lines = try fixture.sideCar(request.path)
         let zero = try #require(lines[0]["firstFrame"]?.integer)
         let picture = try #require(lines[1]["timestamp"]?.integer)
         #expect(zero > before - 1_000_000_000 && picture >= zero && picture - zero < 34_000_000)
-        let tracks = try await studio.tracks(request.path)
+        let tracks = try await fixture.tracks(request.path)
         let starts = tracks.compactMap { $0["start_time"]?.string.flatMap(Double.init) }
         try #require(starts.count == 2)
         // The sound's first piece is what its decoder needs to begin.
         #expect(starts[1] == 0 && starts[0] >= 0 && starts[0] < 0.06, "\(starts)")
-        let complaints = try await studio.complaints(request.path)
+        let complaints = try await fixture.complaints(request.path)
         #expect(complaints == "")
     }
 
     @Test("an encoder that can't keep up costs frames of the movie, which are counted and told")
     func overload() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .nv12, width: 1920, height: 1080)
-        var request = studio.request()
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .nv12, width: 1920, height: 1080)
+        var request = fixture.request()
         request.video.preset = "placebo"
-        let end = try studio.recordHere(request) { $0.queueMilliseconds = 100 }
-        try studio.wait("word of it") { if case .event(.didDropFrames) = $0 { true } else { false } }
-        try studio.waitForState("dropped frames in the movie") { $0.dropped > 0 && $0.encoderLoad > 0.2 }
-        let result = try studio.stop()
+        let end = try fixture.recordHere(request) { $0.queueMilliseconds = 100 }
+        try fixture.wait("word of it") { if case .event(.didDropFrames) = $0 { true } else { false } }
+        try fixture.waitForState("dropped frames in the movie") { $0.dropped > 0 && $0.encoderLoad > 0.2 }
+        let result = try fixture.stop()
         #expect(end() == .inOrder)
         #expect(result.isSuccess && result.isKept && result.dropped > 0)
-        let lines = try studio.sideCar(request.path).dropFirst()
+        let lines = try fixture.sideCar(request.path).dropFirst()
         #expect(lines.count == Int(result.frames))
         #expect(lines.compactMap { $0["dropped"]?.integer }.reduce(0, +) == Int64(result.dropped))
         let sequences = lines.compactMap { $0["sequence"]?.integer }
@@ -308,16 +308,16 @@ struct RecordingTests {
 
     @Test("another size, turned: a picture that the camera's process makes is encoded")
     func changed() async throws {
-        let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        var request = studio.request()
+        let fixture = try RecorderFixture()
+        try fixture.startCamera("cam0", .motionJPEG)
+        var request = fixture.request()
         request.orientation = 90
         request.video.width = 240
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 10 }
-        let result = try studio.stop()
+        _ = try fixture.record(request)
+        try fixture.waitForState("frames") { $0.frames >= 10 }
+        let result = try fixture.stop()
         #expect(result.isSuccess)
-        let track = try #require(try await studio.tracks(request.path).first)
+        let track = try #require(try await fixture.tracks(request.path).first)
         #expect(track["codec_name"] == "h264" && track["width"] == 240 && track["height"] == 320)
     }
 }

@@ -23,7 +23,7 @@ import Testing
 
     /// A movie of three pictures.
     private func record() async throws -> (result: MovieResult, told: String?) {
-        let desk = try WritingDesk(request, .motionJPEG, size: Dimensions(width: 64, height: 48), rate: 8000)
+        let desk = try WriterFixture(request, .motionJPEG, size: Dimensions(width: 64, height: 48), rate: 8000)
         for number in 0..<3 {
             let sample = Sample(time: Int64(number) * 33_000_000, sequence: UInt64(number))
             let outcome = desk.pictures.push(sample, count: 16) { room in
@@ -33,7 +33,7 @@ import Testing
             #expect(outcome == .taken)
         }
         try await desk.isWritten()
-        let told = desk.exchange.figures.sideCarProblem
+        let told = desk.mailbox.figures.sideCarProblem
         return (try #require(desk.end()), told)
     }
 

@@ -8,10 +8,10 @@ import Logging
 @testable import Recorder
 
 /// What a recorder has between its intakes and the disk. It waits for what a test puts in; the clock is that of the samples.
-struct WritingDesk {
+struct WriterFixture {
     let pictures: SampleQueue
     let sounds: SampleQueue
-    let exchange: Exchange
+    let mailbox: RecorderMailbox
     private let movie: MovieThread
     private let thread: NamedThread?
 
@@ -23,23 +23,23 @@ struct WritingDesk {
         _ request: MovieRequest, _ format: PixelFormat, size: Dimensions, rate: Int, begins: Bool = true
     ) throws {
         let work = Semaphore()
-        exchange = try Exchange(work: work)
+        mailbox = try RecorderMailbox(work: work)
         let limits = SampleQueue.Limits(bytes: 64 << 20, time: .max, samples: 8192)
         pictures = SampleQueue(limits, wake: work)
         sounds = SampleQueue(limits, wake: work)
-        exchange.set(
-            PicturePlan(
+        mailbox.set(
+            PictureTrackPlan(
                 kind: format == .h264 ? .h264 : .motionJPEG,
                 layout: FrameLayout(pixelFormat: format, dimensions: size, planes: [])))
-        exchange.set(
-            try SoundPlan(
+        mailbox.set(
+            try SoundTrackPlan(
                 try SoundHeader([
                     "v": 1, "device": "mic0", "rendition": "native", "stream": "s", "sequence": 1, "firstFrame": 0,
                     "frames": 10, "sampleFormat": "s16", "rate": JSONValue(rate), "channels": 1, "overruns": 0,
                     "generation": 0, "timestamp": ["monotonic": 1, "realtime": 2, "source": "status"],
                 ])))
         let movie = MovieThread(
-            request, exchange, pictures: pictures, sounds: request.microphone == nil ? nil : sounds,
+            request, mailbox, pictures: pictures, sounds: request.microphone == nil ? nil : sounds,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         self.movie = movie
         thread = begins ? try NamedThread(name: "movie-writer") { movie.run() } : nil
@@ -54,13 +54,13 @@ struct WritingDesk {
     func write() throws -> MovieResult? {
         let movie = movie
         try NamedThread(name: "movie-writer") { movie.run() }.join()
-        return exchange.takeNews().result
+        return mailbox.takeNews().result
     }
 
     /// Ends the movie.
     func end() -> MovieResult? {
-        exchange.end(.stopped)
+        mailbox.end(.stopped)
         thread?.join()
-        return exchange.takeNews().result
+        return mailbox.takeNews().result
     }
 }

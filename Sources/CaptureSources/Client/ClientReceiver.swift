@@ -24,7 +24,7 @@ final class ClientReceiver: Sendable {
         let listening = ClientListener(try UnixSocket.listen(at: path, .stream, mode: mode, group: group), path)
         let stop = try EventDescriptor()
         let shared = ClientReception()
-        let run = ClientReceiverRun(listening, stop, shared, owner: owner, layout: layout)
+        let run = ClientReceiverThread(listening, stop, shared, owner: owner, layout: layout)
         thread = try NamedThread(name: "client-source") { run.loop() }
         stopSignal = stop
         self.shared = shared
@@ -67,7 +67,7 @@ final class ClientListener: Sendable {
 }
 
 /// What the receiver's thread works with, and nobody else.
-final class ClientReceiverRun: @unchecked Sendable {
+final class ClientReceiverThread: @unchecked Sendable {
     /// A client's connection, and what of its next frame has come.
     private final class Writer {
         let descriptor: FileDescriptor

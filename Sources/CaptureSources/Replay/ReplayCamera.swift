@@ -104,19 +104,19 @@ public final class ReplayCamera: UncontrolledSource {
                 .refused, operation: "VIDIOC_STREAMON", errno: EINVAL,
                 message: "\(identity.bus): \(selection.pixelFormat.name) has no layout")
         }
-        let reel = try material.reel(selection)
+        let reader = try material.reader(selection)
         let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))
         let (state, path) = (state, path)
-        let again: () throws(SourceError) -> any ReplayReel = { () throws(SourceError) in
+        let again: () throws(SourceError) -> any ReplayReader = { () throws(SourceError) in
             // Whoever takes the file away, or replaces it, is heard at the next pass.
             guard try ReplayMaterial.look(path).0 == material.signature else {
                 throw SourceError(
                     .failed, operation: "replay", message: "\(path) is another one now; it is opened anew")
             }
-            return try material.reel(selection)
+            return try material.reader(selection)
         }
         player = try ReplayPlayer(
-            queue, layout, material.frameDuration, reel: reel, again: loops ? again : nil,
+            queue, layout, material.frameDuration, reader: reader, again: loops ? again : nil,
             onEnd: {
                 state.ended = material.signature
                 return Self.ended(path)

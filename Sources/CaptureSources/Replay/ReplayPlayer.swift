@@ -17,18 +17,18 @@ final class ReplayPlayer {
     private static let gapFrames: Int64 = 4
 
     /// - Parameters:
-    ///   - reel: the first pass.
+    ///   - reader: the first pass.
     ///   - again: begins another pass; nil: there is one only.
     ///   - onEnd: told on the player's thread that the last frame's time is over, before the queue fails with it.
     init(
-        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, reel: any ReplayReel,
-        again: (() throws(SourceError) -> any ReplayReel)?, onEnd: @escaping () -> SourceError
+        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, reader: any ReplayReader,
+        again: (() throws(SourceError) -> any ReplayReader)?, onEnd: @escaping () -> SourceError
     ) throws(SourceError) {
         do throws(SystemError) {
             let stop = try EventDescriptor()
             let run = Run(
                 queue: queue, layout: layout, nominal: max(1_000_000, duration.nanoseconds), stop: stop,
-                timer: try TimerDescriptor(), reel: reel, again: again, onEnd: onEnd)
+                timer: try TimerDescriptor(), reader: reader, again: again, onEnd: onEnd)
             thread = try NamedThread(name: "replay") { run.play() }
             self.stop = stop
         } catch {
@@ -50,8 +50,8 @@ final class ReplayPlayer {
         private let nominal: Int64
         private let stop: EventDescriptor
         private let timer: TimerDescriptor
-        private var reel: any ReplayReel
-        private let again: (() throws(SourceError) -> any ReplayReel)?
+        private var reader: any ReplayReader
+        private let again: (() throws(SourceError) -> any ReplayReader)?
         private let onEnd: () -> SourceError
 
         /// The first frame of the pass is due then.
@@ -63,14 +63,14 @@ final class ReplayPlayer {
 
         init(
             queue: VirtualQueue, layout: FrameLayout, nominal: Int64, stop: EventDescriptor, timer: TimerDescriptor,
-            reel: any ReplayReel, again: (() throws(SourceError) -> any ReplayReel)?, onEnd: @escaping () -> SourceError
+            reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?, onEnd: @escaping () -> SourceError
         ) {
             self.queue = queue
             self.layout = layout
             self.nominal = nominal
             self.stop = stop
             self.timer = timer
-            self.reel = reel
+            self.reader = reader
             self.again = again
             self.onEnd = onEnd
         }
@@ -80,7 +80,7 @@ final class ReplayPlayer {
             passStart = MonotonicClock.now() + nominal
             do throws(SourceError) {
                 while true {
-                    while let frame = try reel.next() {
+                    while let frame = try reader.next() {
                         let time = passStart + place(frame)
                         guard wait(until: time) else { return }
                         capture(frame, time)
@@ -93,7 +93,7 @@ final class ReplayPlayer {
                         guard wait(until: end) else { return }
                         throw onEnd()
                     }
-                    reel = try again()
+                    reader = try again()
                     (passStart, self.lastTime, lastStamp) = (end, nil, nil)
                 }
             } catch {
@@ -141,7 +141,7 @@ final class ReplayPlayer {
             slot.captureSequence = sequence
             slot.monotonicTime = time
             slot.bytesUsed[0] = 0
-            slot.isCorrupt = !reel.write(to: slot, layout) || frame.isDamaged
+            slot.isCorrupt = !reader.write(to: slot, layout) || frame.isDamaged
             queue.fill(slot)
         }
     }

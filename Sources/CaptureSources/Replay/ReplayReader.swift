@@ -5,7 +5,7 @@ import LinuxIO
 import TurboJPEG
 
 /// One pass through a material, frame by frame. Used by the player's thread alone.
-protocol ReplayReel: AnyObject {
+protocol ReplayReader: AnyObject {
     /// Goes on to the next frame; nil at the end.
     func next() throws(SourceError) -> ReplayFrame?
     /// Writes the present frame into a slot.
@@ -23,9 +23,9 @@ struct ReplayFrame {
 
 extension ReplayMaterial {
     /// Begins a pass in one of ``formats``.
-    func reel(_ selection: FormatSelection) throws(SourceError) -> any ReplayReel {
+    func reader(_ selection: FormatSelection) throws(SourceError) -> any ReplayReader {
         let image = Self.image(selection)
-        guard !isFolder else { return FolderReel(pictures, image) }
+        guard !isFolder else { return FolderReplayReader(pictures, image) }
         let reader: MovieReader
         do throws(MediaError) {
             reader = try MovieReader(
@@ -37,12 +37,12 @@ extension ReplayMaterial {
         guard reader.track == track else {
             throw SourceError(.failed, operation: "replay", message: "\(path) is another movie now; it is opened anew")
         }
-        return MovieReel(path, reader, image)
+        return MovieReplayReader(path, reader, image)
     }
 }
 
 /// A movie from its beginning to its end.
-private final class MovieReel: ReplayReel {
+private final class MovieReplayReader: ReplayReader {
     private let path: String
     private let reader: MovieReader
     private let image: ImageDescription?
@@ -78,7 +78,7 @@ private final class MovieReel: ReplayReel {
 }
 
 /// The pictures of a folder, one after the other. Those that can't be read are damaged frames.
-private final class FolderReel: ReplayReel {
+private final class FolderReplayReader: ReplayReader {
     private let paths: [String]
     private let image: ImageDescription?
     private var index = -1

@@ -8,18 +8,18 @@ import Logging
 /// Takes a camera's frames out of its ring, on a thread of its own, and puts them where they wait to be written.
 ///
 /// Nothing that is done here waits for the disk or the encoder, so that no frame is overwritten before it is taken.
-final class PictureIntake: @unchecked Sendable {
+final class PictureReceiver: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 
     private let path: String
     private let camera: MovieRequest.Device
     private let request: MovieRequest
     private let queue: SampleQueue
-    private let exchange: Exchange
+    private let mailbox: RecorderMailbox
     /// Which of the movie's cameras it is.
     private let number: Int
     private let logger: Logger
-    private var plan: PicturePlan?
+    private var plan: PictureTrackPlan?
     /// Its pictures are those of the movie, or have been.
     private var hasTurn: Bool
     private var isOffered = false
@@ -45,7 +45,7 @@ final class PictureIntake: @unchecked Sendable {
     ///   - patience: milliseconds that the camera is waited for at first, and when it has gone.
     init(
         _ path: String, _ camera: MovieRequest.Device, _ request: MovieRequest, _ queue: SampleQueue,
-        _ exchange: Exchange, number: Int = 0, patience: (first: Int64, later: Int64), logger: Logger
+        _ mailbox: RecorderMailbox, number: Int = 0, patience: (first: Int64, later: Int64), logger: Logger
     ) {
         wait = DeviceWait(patience)
         hasTurn = number == 0
@@ -53,15 +53,15 @@ final class PictureIntake: @unchecked Sendable {
         self.camera = camera
         self.request = request
         self.queue = queue
-        self.exchange = exchange
+        self.mailbox = mailbox
         self.number = number
         self.logger = logger
-        wait.onChange = { [exchange] in exchange.setWaiting(for: camera.id, $0) }
+        wait.onChange = { [mailbox] in mailbox.setWaiting(for: camera.id, $0) }
     }
 
     /// Returns when the movie ends, or goes on with another camera, or the pictures may not be had any more.
     func run() {
-        defer { exchange.setWaiting(for: camera.id, false) }
+        defer { mailbox.setWaiting(for: camera.id, false) }
         while isWanted {
             do throws(RingSubscriptionError) {
                 let subscription = try RingSubscription(path, device: camera.id, rendition: rendition.description)
@@ -71,13 +71,13 @@ final class PictureIntake: @unchecked Sendable {
                 note(error)
             }
             if wait.isOver, isWanted { return lost() }
-            exchange.recall.wait(until: MonotonicClock.now() + Self.retry)
+            mailbox.recall.wait(until: MonotonicClock.now() + Self.retry)
         }
     }
 
     private var isWanted: Bool {
-        guard !exchange.isEnding, !exchange.isWithdrawn(.video), !isGivenUp else { return false }
-        return hasTurn ? exchange.turn.isOf(number) : exchange.turn.expects(number)
+        guard !mailbox.isEnding, !mailbox.isWithdrawn(.video), !isGivenUp else { return false }
+        return hasTurn ? mailbox.turn.isOf(number) : mailbox.turn.expects(number)
     }
 
     private func lost() {
@@ -92,9 +92,9 @@ final class PictureIntake: @unchecked Sendable {
     // The movie, if it is of this camera.
     private func end(_ reason: MovieEndReason, _ error: BusError) {
         if hasTurn {
-            exchange.turn.ifOf(number) { exchange.end(reason, error) }
+            mailbox.turn.ifOf(number) { mailbox.end(reason, error) }
         } else {
-            exchange.tell(Exchange.InputAnswer(number: number, error: error))
+            mailbox.tell(RecorderMailbox.InputAnswer(number: number, error: error))
         }
         isGivenUp = true
     }
@@ -155,7 +155,7 @@ final class PictureIntake: @unchecked Sendable {
 
     // False: it is to be asked for another rendition, or the movie ends.
     private func accepts(_ description: RingDescription) -> Bool {
-        switch PicturePlan.decide(description, request, isAskedFor: isAskedFor) {
+        switch PictureTrackPlan.decide(description, request, isAskedFor: isAskedFor) {
         case .record(let new):
             guard let plan else {
                 guard number == 0 || new.kind == .encoded else {
@@ -167,7 +167,7 @@ final class PictureIntake: @unchecked Sendable {
                     return false
                 }
                 plan = new
-                if number == 0 { exchange.set(new) }
+                if number == 0 { mailbox.set(new) }
                 return true
             }
             if plan.isContinued(by: new) { return true }
@@ -223,11 +223,11 @@ final class PictureIntake: @unchecked Sendable {
             time: record.monotonic, sequence: record.captureSequence,
             dropped: counter.missing(before: record.captureSequence, at: record.monotonic, stream),
             isKeyFrame: isKeyFrame, input: number)
-        let tells = pacer.put(sample.time, urgent: exchange.urgent)
+        let tells = pacer.put(sample.time, urgent: mailbox.urgent)
         // nil: another camera has taken over, or is about to.
         let outcome: SampleQueue.Outcome? =
             subscription.look(at: frame) { bytes, isIntact in
-                exchange.turn.push(sample) {
+                mailbox.turn.push(sample) {
                     queue.push(sample, count: bytes.count, tells: tells) { room in
                         room.copyMemory(from: bytes)
                         return isIntact()
@@ -237,7 +237,7 @@ final class PictureIntake: @unchecked Sendable {
         switch outcome {
         case .taken: counter.took(record.captureSequence, at: record.monotonic, stream)
         case .full:
-            exchange.countOverflow()
+            mailbox.countOverflow()
             subscription.interrupt()
             queue.tell()
         case .withdrawn:
@@ -251,11 +251,11 @@ final class PictureIntake: @unchecked Sendable {
     // From this picture on the movie is of this camera.
     private func takesOver(at time: Int64) -> Bool {
         guard let plan else { return false }
-        if !isOffered { exchange.set(Exchange.Input(number: number, camera: camera, plan: plan)) }
+        if !isOffered { mailbox.set(RecorderMailbox.Input(number: number, camera: camera, plan: plan)) }
         isOffered = true
-        guard exchange.turn.take(number, at: time) else { return false }
+        guard mailbox.turn.take(number, at: time) else { return false }
         hasTurn = true
-        exchange.tell(Exchange.InputAnswer(number: number))
+        mailbox.tell(RecorderMailbox.InputAnswer(number: number))
         return true
     }
 }

@@ -8,15 +8,15 @@ import ZeroMQ
 
 /// Takes a microphone's sound out of its ring, on a thread of its own, and puts it where it waits to be written. Where there is no memory
 /// for a ring it takes the messages of its topic.
-final class SoundIntake: @unchecked Sendable {
+final class SoundReceiver: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 
     private let directory: RuntimeDirectory
     private let microphone: MovieRequest.Device
     private let queue: SampleQueue
-    private let exchange: Exchange
+    private let mailbox: RecorderMailbox
     private let logger: Logger
-    private var plan: SoundPlan?
+    private var plan: SoundTrackPlan?
     /// That of the sound that ``plan`` is for.
     private var stream: [UInt8] = []
     private var streamText = ""
@@ -37,21 +37,21 @@ final class SoundIntake: @unchecked Sendable {
 
     /// - Parameter patience: milliseconds that the microphone is waited for at first, and when it has gone.
     init(
-        _ directory: RuntimeDirectory, _ microphone: MovieRequest.Device, _ queue: SampleQueue, _ exchange: Exchange,
+        _ directory: RuntimeDirectory, _ microphone: MovieRequest.Device, _ queue: SampleQueue, _ mailbox: RecorderMailbox,
         patience: (first: Int64, later: Int64), logger: Logger
     ) {
         wait = DeviceWait(patience)
         self.directory = directory
         self.microphone = microphone
         self.queue = queue
-        self.exchange = exchange
+        self.mailbox = mailbox
         self.logger = logger
-        wait.onChange = { [exchange] in exchange.setWaiting(for: microphone.id, $0) }
+        wait.onChange = { [mailbox] in mailbox.setWaiting(for: microphone.id, $0) }
     }
 
     /// Returns when the movie ends, or the sound may not be had any more.
     func run() {
-        defer { exchange.setWaiting(for: microphone.id, false) }
+        defer { mailbox.setWaiting(for: microphone.id, false) }
         while isWanted {
             do throws(RingSubscriptionError) {
                 let subscription = try RingSubscription(
@@ -62,7 +62,7 @@ final class SoundIntake: @unchecked Sendable {
             }
             if wait.isOver, isWanted { return lost() }
             // Until then, or until the movie's end.
-            try? PollSet([.descriptor(exchange.stop.rawValue)]).wait(timeout: Self.retry)
+            try? PollSet([.descriptor(mailbox.stop.rawValue)]).wait(timeout: Self.retry)
         }
     }
 
@@ -104,7 +104,7 @@ final class SoundIntake: @unchecked Sendable {
         if description.ring != ring {
             guard let sound = description.sound else { return }
             let isKnown = learn(description.stream) { () throws(BusError) in
-                try SoundPlan(sampleFormat: sound.sampleFormat, rate: sound.rate, channels: sound.channels)
+                try SoundTrackPlan(sampleFormat: sound.sampleFormat, rate: sound.rate, channels: sound.channels)
             }
             guard isKnown else { return }
             ring = description.ring
@@ -124,7 +124,7 @@ final class SoundIntake: @unchecked Sendable {
             try socket.set(.reconnectInterval, 100)
             try socket.connect(RuntimeDirectory.endpoint(directory.mediaSocket(microphone.id)))
             try socket.subscribe(MediaTopic(.audio, device: microphone.id, renditionText: "native").text)
-            let set = try PollSet([.socket(socket), .descriptor(exchange.stop.rawValue)])
+            let set = try PollSet([.socket(socket), .descriptor(mailbox.stop.rawValue)])
             while isWanted {
                 try set.wait(timeout: Self.patience)
                 var hasCome = false
@@ -137,14 +137,14 @@ final class SoundIntake: @unchecked Sendable {
             }
         } catch {
             guard isWanted else { return }
-            exchange.end(.deviceLost, BusError(.internalError, "The sound of \(microphone.id) can't be had: \(error)."))
+            mailbox.end(.deviceLost, BusError(.internalError, "The sound of \(microphone.id) can't be had: \(error)."))
         }
     }
 
-    private var isWanted: Bool { !exchange.isEnding && !exchange.isWithdrawn(.audio) }
+    private var isWanted: Bool { !mailbox.isEnding && !mailbox.isWithdrawn(.audio) }
 
     private func lost() {
-        exchange.end(
+        mailbox.end(
             .deviceLost,
             wait.reason
                 ?? BusError(
@@ -174,7 +174,7 @@ final class SoundIntake: @unchecked Sendable {
         if plan == nil || !header[place].elementsEqual(stream) {
             guard let json = try? JSONValue(parsing: header) else { return }
             let isKnown = learn(String(decoding: header[place], as: UTF8.self)) { () throws(BusError) in
-                try SoundPlan(try SoundHeader(json))
+                try SoundTrackPlan(try SoundHeader(json))
             }
             guard isKnown else { return }
             stream = Array(header[place])
@@ -210,11 +210,11 @@ final class SoundIntake: @unchecked Sendable {
     ///
     /// - Parameter read: what becomes of it.
     /// - Returns: false: the movie can't go on with it.
-    private func learn(_ stream: String, _ read: () throws(BusError) -> SoundPlan) -> Bool {
+    private func learn(_ stream: String, _ read: () throws(BusError) -> SoundTrackPlan) -> Bool {
         do throws(BusError) {
             let new = try read()
             if let plan, plan != new {
-                exchange.end(
+                mailbox.end(
                     .formatChanged,
                     BusError(
                         .formatUnsupported,
@@ -225,11 +225,11 @@ final class SoundIntake: @unchecked Sendable {
             streamText = stream
             if plan == nil {
                 plan = new
-                exchange.set(new)
+                mailbox.set(new)
             }
             return true
         } catch {
-            exchange.end(.writeFailed, error)
+            mailbox.end(.writeFailed, error)
             return false
         }
     }

@@ -3,7 +3,7 @@ import CaptureCore
 /// The last seconds of a camera's pictures, and of a microphone's sound: what movies of live photos are made of.
 ///
 /// It lets go of the oldest to make room, whoever has still to read it. Used by one thread at a time.
-final class LivePhotoPast {
+final class LivePhotoBuffer {
     /// One that is held; they are numbered in the order in which they came.
     struct Place: Hashable, Sendable {
         var number: UInt64

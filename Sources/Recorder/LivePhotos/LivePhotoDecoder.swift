@@ -3,7 +3,7 @@ import CaptureCore
 import Imaging
 
 /// Decodes JPEG pictures that are held. Used by one thread at a time.
-final class LivePhotoPictures {
+final class LivePhotoDecoder {
     /// Of what it makes.
     let layout: FrameLayout
     private let converter: PictureConverter
@@ -27,13 +27,13 @@ final class LivePhotoPictures {
     /// For a movie.
     ///
     /// - Parameter size: of the pictures that come.
-    static func ofMovie(_ size: Dimensions) throws(BusError) -> LivePhotoPictures {
-        try LivePhotoPictures(size, .i420, movieSize(size))
+    static func ofMovie(_ size: Dimensions) throws(BusError) -> LivePhotoDecoder {
+        try LivePhotoDecoder(size, .i420, movieSize(size))
     }
 
     /// Grey and as small as the decoder makes them by itself.
-    static func small(_ size: Dimensions) throws(BusError) -> LivePhotoPictures {
-        try LivePhotoPictures(
+    static func small(_ size: Dimensions) throws(BusError) -> LivePhotoDecoder {
+        try LivePhotoDecoder(
             size, .gray, Dimensions(width: (size.width + 7) / 8, height: (size.height + 7) / 8))
     }
 

@@ -3,7 +3,7 @@ import CaptureCore
 
 /// Looks at held pictures for how much each differs from the one before, as long as a movie is made: ``MotionTrimming``.
 final class LivePhotoMotion {
-    private let small: LivePhotoPictures
+    private let small: LivePhotoDecoder
     private var trimming = MotionTrimming()
     /// The last one, and whether there is one.
     private var before: [UInt8] = []
@@ -20,12 +20,12 @@ final class LivePhotoMotion {
 
     /// - Parameter size: of the pictures that come.
     init(_ size: Dimensions) throws(BusError) {
-        small = try LivePhotoPictures.small(size)
+        small = try LivePhotoDecoder.small(size)
         before = Array(repeating: 0, count: small.layout.totalBytes)
     }
 
     /// Pictures from that one on are to be looked at.
-    func begin(at place: LivePhotoPast.Place) {
+    func begin(at place: LivePhotoBuffer.Place) {
         guard place.number > next else { return }
         forget()
         next = place.number
@@ -41,7 +41,7 @@ final class LivePhotoMotion {
     /// Looks at the next picture that is held.
     ///
     /// - Returns: false: there is none.
-    func look(at past: LivePhotoPast) -> Bool {
+    func look(at past: LivePhotoBuffer) -> Bool {
         past.withPicture(from: next) { place, jpeg in
             next = place.number + 1
             guard let picture = small.decode(jpeg, number: place.number), picture.count == before.count else { return }

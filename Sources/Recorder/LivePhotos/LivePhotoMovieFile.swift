@@ -15,7 +15,7 @@ final class LivePhotoMovieFile {
         /// Pictures a second, about.
         var frameRate: Double
         /// nil: there is none.
-        var sound: SoundPlan?
+        var sound: SoundTrackPlan?
     }
 
     /// The recorder's order.
@@ -55,7 +55,7 @@ final class LivePhotoMovieFile {
     ///
     /// - Parameter earliest: from when on pictures are to be in it.
     func begin(
-        at first: LivePhotoPast.Place, since earliest: Instant, _ source: Source, _ request: MovieRequest
+        at first: LivePhotoBuffer.Place, since earliest: Instant, _ source: Source, _ request: MovieRequest
     ) throws(BusError) {
         (nextPicture, start, self.earliest) = (first.number, first.time, earliest)
         size = source.picture.dimensions
@@ -81,7 +81,7 @@ final class LivePhotoMovieFile {
     ///
     /// - Parameter picture: nil: it is damaged.
     func add(
-        _ picture: UnsafeRawBufferPointer?, _ place: LivePhotoPast.Place, until end: Instant
+        _ picture: UnsafeRawBufferPointer?, _ place: LivePhotoBuffer.Place, until end: Instant
     ) throws(BusError) {
         lost += place.number - nextPicture
         nextPicture = place.number + 1
@@ -99,10 +99,10 @@ final class LivePhotoMovieFile {
     }
 
     /// Writes a piece of sound, up to that time.
-    func add(sound: UnsafeRawBufferPointer, _ place: LivePhotoPast.Place, until end: Instant) throws(BusError) {
+    func add(sound: UnsafeRawBufferPointer, _ place: LivePhotoBuffer.Place, until end: Instant) throws(BusError) {
         nextSound = place.number + 1
         guard let writer, let soundFormat, end > place.time else { return }
-        let left = min(end.subtractingReportingOverflow(place.time).partialValue, LivePhotoPast.duration)
+        let left = min(end.subtractingReportingOverflow(place.time).partialValue, LivePhotoBuffer.duration)
         let most = left / 1000 * Int64(soundFormat.rate) / 1_000_000
         let bytes = min(sound.count, Int(most) * soundFormat.frameBytes)
         guard bytes > 0 else { return }

@@ -29,12 +29,12 @@ final class LivePhotoOrders: Sendable {
 
     private let state = Mutex(State())
     /// Wakes the thread, and tells the loop that there is ``takeAnswers()``.
-    private let exchange: Exchange
+    private let mailbox: RecorderMailbox
 
     /// Commands that may wait for the thread: more than the coordinator gives at a time.
     private static let maximumCommands = 128
 
-    init(_ exchange: Exchange) { self.exchange = exchange }
+    init(_ mailbox: RecorderMailbox) { self.mailbox = mailbox }
 
     // MARK: For the loop
 
@@ -45,7 +45,7 @@ final class LivePhotoOrders: Sendable {
             state.commands.append(command)
             return true
         }
-        if isTaken { exchange.work.signal() }
+        if isTaken { mailbox.work.signal() }
         return isTaken
     }
 
@@ -67,7 +67,7 @@ final class LivePhotoOrders: Sendable {
 
     func answer(_ order: UInt64, _ result: Result<JSONValue, BusError>, file: [UInt8]? = nil) {
         state.withLock { $0.answers.append(Answer(order: order, result: result, file: file)) }
-        exchange.news.signal()
+        mailbox.news.signal()
     }
 
     /// Takes no more; what is in is still to be taken.

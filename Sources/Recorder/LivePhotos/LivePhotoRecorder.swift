@@ -14,14 +14,14 @@ import ZeroMQ
 /// this one answers the coordinator.
 public final class LivePhotoRecorder {
     private let options: RecorderOptions
-    private let premises: RecorderPremises
+    private let process: RecorderProcess
     private let link: CoordinatorLink
-    private let greeting: RecorderGreeting
-    private let exchange: Exchange
+    private let hello: RecorderHello
+    private let mailbox: RecorderMailbox
     private let orders: LivePhotoOrders
     private let movies: LivePhotoThread
-    private let picture: PictureIntake
-    private let sound: SoundIntake?
+    private let picture: PictureReceiver
+    private let sound: SoundReceiver?
     private var threads: [NamedThread] = []
     /// Orders that are answered at the end.
     private var waiting: [UInt64] = []
@@ -30,8 +30,8 @@ public final class LivePhotoRecorder {
     private var toldDropped: UInt64 = 0
     private var isCameraAway = false
 
-    private var loop: Loop { premises.loop }
-    private var logger: Logger { premises.logger }
+    private var loop: Loop { process.loop }
+    private var logger: Logger { process.logger }
 
     /// What may wait until it is held: for as long as a picture, or the end of a file, takes.
     private static let pictureLimits = SampleQueue.Limits(bytes: 96 << 20, time: 4_000_000_000, samples: 2048)
@@ -44,32 +44,32 @@ public final class LivePhotoRecorder {
         let request = options.request
         guard request.live != nil, let camera = request.camera else { throw .usage("no live photos are asked for") }
         self.options = options
-        let premises = try RecorderPremises(options, logger: logger)
-        let (directory, logger) = (premises.directory, premises.logger)
-        self.premises = premises
+        let process = try RecorderProcess(options, logger: logger)
+        let (directory, logger) = (process.directory, process.logger)
+        self.process = process
         do {
             let work = Semaphore()
-            let exchange = try Exchange(work: work)
-            let orders = LivePhotoOrders(exchange)
+            let mailbox = try RecorderMailbox(work: work)
+            let orders = LivePhotoOrders(mailbox)
             let pictures = SampleQueue(Self.pictureLimits, wake: work)
             let sounds = request.microphone.map { _ in SampleQueue(Self.soundLimits, wake: work) }
             movies = LivePhotoThread(
-                request, directory, exchange, orders, pictures: pictures, sounds: sounds, logger: logger)
-            picture = PictureIntake(
-                directory.ringSocket(camera.id), camera, request, pictures, exchange,
+                request, directory, mailbox, orders, pictures: pictures, sounds: sounds, logger: logger)
+            picture = PictureReceiver(
+                directory.ringSocket(camera.id), camera, request, pictures, mailbox,
                 patience: (Self.forever, Self.forever), logger: logger)
             sound =
                 if let microphone = request.microphone, let sounds {
-                    SoundIntake(
-                        directory, microphone, sounds, exchange, patience: (Self.forever, Self.forever), logger: logger)
+                    SoundReceiver(
+                        directory, microphone, sounds, mailbox, patience: (Self.forever, Self.forever), logger: logger)
                 } else { nil }
-            let greeting = RecorderGreeting(request)
+            let hello = RecorderHello(request)
             link = try OrderLink(
-                premises.context, premises.loop, path: directory.recordersSocket,
-                hello: { link, _ in greeting.hello(link) },
+                process.context, process.loop, path: directory.recordersSocket,
+                hello: { link, _ in hello.hello(link) },
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
-            (self.exchange, self.orders, self.greeting) = (exchange, orders, greeting)
-            greeting.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }
+            (self.mailbox, self.orders, self.hello) = (mailbox, orders, hello)
+            hello.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }
         } catch {
             throw .failed("\(error)")
         }
@@ -79,14 +79,14 @@ public final class LivePhotoRecorder {
     public func run(signals: SignalDescriptor? = nil) -> RecorderEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
-                while let signal = signals.next() { if signal != SIGHUP { self?.exchange.end(.shuttingDown) } }
+                while let signal = signals.next() { if signal != SIGHUP { self?.mailbox.end(.shuttingDown) } }
             }
         }
-        loop.watch(.descriptor(exchange.news.rawValue)) { [weak self] in self?.takeNews() }
+        loop.watch(.descriptor(mailbox.news.rawValue)) { [weak self] in self?.takeNews() }
         link.onOrder = { [weak self] in self?.handle($0) }
         link.onConnected = { [weak self] in self?.told = nil }
-        link.onDisconnected = { [weak self] in self?.exchange.end(.shuttingDown, isCancelled: true) }
-        link.onAbandoned = { [weak self] in self?.exchange.end(.shuttingDown, isCancelled: true) }
+        link.onDisconnected = { [weak self] in self?.mailbox.end(.shuttingDown, isCancelled: true) }
+        link.onAbandoned = { [weak self] in self?.mailbox.end(.shuttingDown, isCancelled: true) }
         loop.eachSecond { [weak self] in
             self?.tick()
             return self != nil
@@ -99,7 +99,7 @@ public final class LivePhotoRecorder {
             logger.critical("live photos can't be recorded", metadata: ["error": "\(error)"])
             isRunning = false
         }
-        exchange.end(.shuttingDown, isCancelled: true)
+        mailbox.end(.shuttingDown, isCancelled: true)
         // Those that take in end by themselves.
         threads.first?.join()
         return isRunning ? .inOrder : .failed
@@ -138,7 +138,7 @@ public final class LivePhotoRecorder {
     private func end(_ reason: MovieEndReason, isCancelled: Bool, _ number: UInt64) {
         if let result { return reply(number, .success(.object(result.members))) }
         waiting.append(number)
-        exchange.end(reason, isCancelled: isCancelled)
+        mailbox.end(reason, isCancelled: isCancelled)
     }
 
     private func reply(_ number: UInt64, _ result: Result<JSONValue, BusError>, _ file: Message? = nil) {
@@ -148,24 +148,24 @@ public final class LivePhotoRecorder {
     // MARK: Reports
 
     private var progress: MovieProgress {
-        let figures = exchange.figures
+        let figures = mailbox.figures
         var progress = MovieProgress(
-            exchange.isEnding ? .finishing : figures.hasStarted ? .recording : .starting)
-        (progress.video, progress.audio) = exchange.stored
-        progress.recordedDuration = exchange.isEnding ? 0 : figures.statistics.recordedDuration / 1_000_000
+            mailbox.isEnding ? .finishing : figures.hasStarted ? .recording : .starting)
+        (progress.video, progress.audio) = mailbox.stored
+        progress.recordedDuration = mailbox.isEnding ? 0 : figures.statistics.recordedDuration / 1_000_000
         progress.dropped = dropped
-        progress.waitingFor = exchange.waiting
+        progress.waitingFor = mailbox.waiting
         return progress
     }
 
-    private var dropped: UInt64 { exchange.overflows + exchange.figures.statistics.dropped }
+    private var dropped: UInt64 { mailbox.overflows + mailbox.figures.statistics.dropped }
 
     private func takeNews() {
-        exchange.news.drain()
+        mailbox.news.drain()
         // What is answered before the end is told before it: the end is looked for first.
-        let news = exchange.takeNews()
+        let news = mailbox.takeNews()
         for answer in orders.takeAnswers() { tell(answer) }
-        let isAway = exchange.waiting.contains(options.request.camera?.id ?? "")
+        let isAway = mailbox.waiting.contains(options.request.camera?.id ?? "")
         if isAway, !isCameraAway { _ = orders.give(.restart(at: MonotonicClock.now())) }
         isCameraAway = isAway
         tellState()

@@ -15,7 +15,7 @@ final class LivePhotoThread: @unchecked Sendable {
 
     private let request: MovieRequest
     private let directory: RuntimeDirectory
-    private let exchange: Exchange
+    private let mailbox: RecorderMailbox
     private let orders: LivePhotoOrders
     private let pictures: SampleQueue
     private let sounds: SampleQueue?
@@ -25,11 +25,11 @@ final class LivePhotoThread: @unchecked Sendable {
     private var movies: [LivePhotoMovieFile] = []
     /// Files that were answered, the oldest first.
     private var files: [(job: String, path: String)] = []
-    private var past: LivePhotoPast?
-    private var decoder: LivePhotoPictures?
+    private var past: LivePhotoBuffer?
+    private var decoder: LivePhotoDecoder?
     /// nil: it isn't to be looked for.
     private var motion: LivePhotoMotion?
-    private var figures = Exchange.Figures()
+    private var figures = RecorderMailbox.Figures()
     private var isFinishing = false
 
     /// What was told last of ``LivePhotoRun/past(from:to:)``, in steps of a tenth of a second.
@@ -43,30 +43,30 @@ final class LivePhotoThread: @unchecked Sendable {
     private static let nice: Int32 = 5
 
     init(
-        _ request: MovieRequest, _ directory: RuntimeDirectory, _ exchange: Exchange, _ orders: LivePhotoOrders,
+        _ request: MovieRequest, _ directory: RuntimeDirectory, _ mailbox: RecorderMailbox, _ orders: LivePhotoOrders,
         pictures: SampleQueue, sounds: SampleQueue?, logger: Logger
     ) {
         self.request = request
         self.directory = directory
-        self.exchange = exchange
+        self.mailbox = mailbox
         self.orders = orders
         self.pictures = pictures
         self.sounds = sounds
         self.logger = logger
         photos = LivePhotoRun(isSuspended: request.live?.isSuspended ?? false)
         // Nobody waits for what is only held.
-        exchange.urgent = .max
+        mailbox.urgent = .max
     }
 
     /// Returns when all movies are whole, or given up, and that is told.
     func run() {
         // The encoder's threads are started by this one.
         NamedThread.yield(nice: Self.nice)
-        while !exchange.isEnding {
+        while !mailbox.isEnding {
             obey()
             takeIn()
             if step() { continue }
-            if let due { exchange.work.wait(until: due) } else { exchange.work.wait() }
+            if let due { mailbox.work.wait(until: due) } else { mailbox.work.wait() }
         }
         finish()
     }
@@ -86,7 +86,7 @@ final class LivePhotoThread: @unchecked Sendable {
                 motion?.forget()
             }
         }
-        exchange.urgent = movies.isEmpty ? .max : .min
+        mailbox.urgent = movies.isEmpty ? .max : .min
     }
 
     private func make(_ photo: LivePhotoOrder, _ order: UInt64) {
@@ -139,22 +139,22 @@ final class LivePhotoThread: @unchecked Sendable {
         past?.hold(sound: sound, at: sample.time, until: sample.time &+ sample.duration)
     }
 
-    private func begin() -> LivePhotoPast? {
-        guard let size = exchange.picture?.layout.dimensions else { return nil }
+    private func begin() -> LivePhotoBuffer? {
+        guard let size = mailbox.picture?.layout.dimensions else { return nil }
         do throws(BusError) {
-            let decoder = try LivePhotoPictures.ofMovie(size)
+            let decoder = try LivePhotoDecoder.ofMovie(size)
             if request.live?.isAutoTrimming == true { motion = try LivePhotoMotion(size) }
             self.decoder = decoder
             let settings = MovieFileType.mov.recommendedVideoSettings(decoder.layout.dimensions, frameRate: frameRate)
             let video = MovieVideo.encoded(decoder.layout, settings)
-            exchange.tell(video: video.wireForm(frameRate: frameRate), audio: .null)
+            mailbox.tell(video: video.wireForm(frameRate: frameRate), audio: .null)
         } catch {
-            exchange.end(.writeFailed, error)
+            mailbox.end(.writeFailed, error)
             return nil
         }
-        let past = LivePhotoPast(
+        let past = LivePhotoBuffer(
             size, frameRate: request.camera?.frameRate ?? Self.mostFrames,
-            soundRate: sounds.map { _ in exchange.sound.map { $0.audio.rate * $0.audio.frameBytes } ?? Self.mostSound })
+            soundRate: sounds.map { _ in mailbox.sound.map { $0.audio.rate * $0.audio.frameBytes } ?? Self.mostSound })
         self.past = past
         figures.hasStarted = true
         return past
@@ -169,16 +169,16 @@ final class LivePhotoThread: @unchecked Sendable {
         let held = photos.past(from: past?.oldestPicture, to: past?.newestPicture)
         let isNew = held / 100_000_000 != toldPast
         figures.statistics.recordedDuration = held
-        exchange.tell(figures)
+        mailbox.tell(figures)
         guard isNew else { return }
         toldPast = held / 100_000_000
-        exchange.news.signal()
+        mailbox.news.signal()
     }
 
     private func count(lost: UInt64) {
         guard lost > 0 else { return }
         figures.statistics.dropped += lost
-        exchange.tell(figures)
+        mailbox.tell(figures)
     }
 
     // MARK: Making movies
@@ -212,7 +212,7 @@ final class LivePhotoThread: @unchecked Sendable {
 
     // True: something was done for it.
     private func goOn(
-        _ movie: LivePhotoMovieFile, _ past: LivePhotoPast, _ decoder: LivePhotoPictures
+        _ movie: LivePhotoMovieFile, _ past: LivePhotoBuffer, _ decoder: LivePhotoDecoder
     ) throws(BusError) -> Bool {
         guard let window = photos.windows[movie.photo.job] else { return false }
         let isComplete = isOver(movie, past)
@@ -232,7 +232,7 @@ final class LivePhotoThread: @unchecked Sendable {
     }
 
     private func begin(
-        _ movie: LivePhotoMovieFile, _ window: LivePhotoWindow, _ past: LivePhotoPast, _ decoder: LivePhotoPictures
+        _ movie: LivePhotoMovieFile, _ window: LivePhotoWindow, _ past: LivePhotoBuffer, _ decoder: LivePhotoDecoder
     ) throws(BusError) {
         let start = max(window.start, motion?.start(of: window) ?? window.start)
         guard let first = past.picture(from: start), first.time <= window.moment else {
@@ -241,7 +241,7 @@ final class LivePhotoThread: @unchecked Sendable {
         photos.trim(movie.photo.job, from: first.time, to: nil)
         var source = LivePhotoMovieFile.Source(picture: decoder.layout, frameRate: frameRate)
         // A microphone that has gone gives no track.
-        if let end = past.soundEnd, end > first.time { source.sound = exchange.sound }
+        if let end = past.soundEnd, end > first.time { source.sound = mailbox.sound }
         do throws(SystemError) {
             try PrivateDirectory.make(directory.livePhotos, mode: 0o700)
         } catch {
@@ -252,8 +252,8 @@ final class LivePhotoThread: @unchecked Sendable {
 
     // Writes the next picture, or piece of sound, in the order of their times.
     private func write(
-        _ movie: LivePhotoMovieFile, upTo limit: Instant, _ end: Instant, _ past: LivePhotoPast,
-        _ decoder: LivePhotoPictures
+        _ movie: LivePhotoMovieFile, upTo limit: Instant, _ end: Instant, _ past: LivePhotoBuffer,
+        _ decoder: LivePhotoDecoder
     ) throws(BusError) -> Bool {
         var picture = past.withPicture(from: movie.nextPicture) { place, _ in place }
         var sound = movie.hasSound ? past.withSound(from: movie.nextSound) { place, _ in place } : nil
@@ -280,7 +280,7 @@ final class LivePhotoThread: @unchecked Sendable {
     }
 
     // Nothing more comes that is in it.
-    private func isOver(_ movie: LivePhotoMovieFile, _ past: LivePhotoPast?) -> Bool {
+    private func isOver(_ movie: LivePhotoMovieFile, _ past: LivePhotoBuffer?) -> Bool {
         guard let window = photos.windows[movie.photo.job] else { return true }
         if isFinishing || MonotonicClock.now() >= window.end &+ Self.slack { return true }
         guard let past, let newest = past.newestPicture, window.isOver(at: newest) else { return false }
@@ -315,7 +315,7 @@ final class LivePhotoThread: @unchecked Sendable {
         takeIn()
         photos.endAll(at: MonotonicClock.now())
         isFinishing = true
-        let end = exchange.end ?? Exchange.End(reason: .stopped, error: nil)
+        let end = mailbox.end ?? RecorderMailbox.End(reason: .stopped, error: nil)
         if end.isCancelled {
             for movie in movies { give(up: movie, BusError(.cancelled, "Live photos are given up.")) }
             for file in files { File.remove(file.path) }
@@ -323,9 +323,9 @@ final class LivePhotoThread: @unchecked Sendable {
             while step() {}
         }
         figures.statistics.recordedDuration = 0
-        exchange.tell(figures)
+        mailbox.tell(figures)
         var result = MovieResult(end.reason, error: end.error, path: "", isKept: false)
         result.dropped = figures.statistics.dropped
-        exchange.tell(result)
+        mailbox.tell(result)
     }
 }

@@ -31,7 +31,7 @@ final class BlankFill {
     func soundCame(until time: Int64) { soundEnd = max(soundEnd ?? time, time) }
 
     /// Adds silence up to a picture.
-    func silence(until time: Int64, _ plan: SoundPlan?, _ writer: any MovieSink) throws(MovieError) {
+    func silence(until time: Int64, _ plan: SoundTrackPlan?, _ writer: any MovieSink) throws(MovieError) {
         guard let plan, var end = soundEnd, time > end else { return }
         let format = plan.audio
         let most = Int(Self.piece * Int64(format.rate) / 1_000_000_000)
@@ -52,7 +52,7 @@ final class BlankFill {
     }
 
     /// Adds black pictures up to the end of a piece of sound.
-    func darkness(until time: Int64, _ plan: PicturePlan?, _ writer: any MovieSink) throws(MovieError) {
+    func darkness(until time: Int64, _ plan: PictureTrackPlan?, _ writer: any MovieSink) throws(MovieError) {
         guard let plan, var next = nextPicture, time > next else { return }
         if picture.isEmpty {
             guard let bytes = BlankPicture.bytes(plan.layout) else { return }

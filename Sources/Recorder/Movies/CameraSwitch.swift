@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Which of a movie's cameras gives its pictures: one at a time, each newer than all before.
-final class PictureTurn: Sendable {
+final class CameraSwitch: Sendable {
     private struct State {
         var input = 0
         /// The one that may take over.

@@ -13,7 +13,7 @@ final class MovieThread: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 
     private var request: MovieRequest
-    private let exchange: Exchange
+    private let mailbox: RecorderMailbox
     private let pictures: SampleQueue?
     private let sounds: SampleQueue?
     private let logger: Logger
@@ -23,7 +23,7 @@ final class MovieThread: @unchecked Sendable {
     /// The file's folder, and the file by way of it.
     private var folder: FolderBeneath?
     private var path: String
-    private var figures = Exchange.Figures()
+    private var figures = RecorderMailbox.Figures()
     /// Monotonic nanoseconds since when something is in the movie that is not on the disk.
     private var unsynced: Int64?
     private var syncedFragments: UInt64 = 0
@@ -37,10 +37,10 @@ final class MovieThread: @unchecked Sendable {
     private var failures = 0
     /// Which camera the pictures are of.
     private var input = 0
-    /// How they come; nil: as ``Exchange/picture`` says.
-    private var plan: PicturePlan?
+    /// How they come; nil: as ``RecorderMailbox/picture`` says.
+    private var plan: PictureTrackPlan?
     private let fill: BlankFill
-    private let turn: SampleTurn
+    private let turn: SampleInterleaver
 
     /// What the side-car is called behind the movie's own name.
     static let sideCarEnding = ".frames.jsonl"
@@ -51,34 +51,34 @@ final class MovieThread: @unchecked Sendable {
     private static let nice: Int32 = 5
 
     init(
-        _ request: MovieRequest, _ exchange: Exchange, pictures: SampleQueue?, sounds: SampleQueue?, logger: Logger
+        _ request: MovieRequest, _ mailbox: RecorderMailbox, pictures: SampleQueue?, sounds: SampleQueue?, logger: Logger
     ) {
         self.request = request
         path = request.path
-        self.exchange = exchange
+        self.mailbox = mailbox
         self.pictures = pictures
         self.sounds = sounds
         self.logger = logger
         fill = BlankFill(frameRate: Self.frameRate(request))
-        turn = SampleTurn(request, hasPictures: pictures != nil, hasSounds: sounds != nil)
+        turn = SampleInterleaver(request, hasPictures: pictures != nil, hasSounds: sounds != nil)
     }
 
     /// Returns when the movie is whole, and has told what became of it.
     func run() {
         // The encoder's threads are started by this one.
         NamedThread.yield(nice: Self.nice)
-        while !exchange.isEnding {
-            while let command = exchange.takeCommand() { obey(command) }
+        while !mailbox.isEnding {
+            while let command = mailbox.takeCommand() { obey(command) }
             if step() { continue }
             guard let due = unsynced.map({ $0 + request.fragmentInterval * 1_000_000 + Self.syncSlack }) else {
-                exchange.work.wait()
+                mailbox.work.wait()
                 continue
             }
-            if !exchange.work.wait(until: due) { endFragment() }
+            if !mailbox.work.wait(until: due) { endFragment() }
         }
         let result = finish()
-        exchange.tell(figures)
-        exchange.tell(result)
+        mailbox.tell(figures)
+        mailbox.tell(result)
     }
 
     // MARK: What comes next
@@ -103,13 +103,13 @@ final class MovieThread: @unchecked Sendable {
 
     private func tellFigures() {
         if let writer { (figures.statistics, figures.connection) = (writer.statistics, writer.connection) }
-        exchange.tell(figures)
+        mailbox.tell(figures)
     }
 
     // One that builds on others begins with a picture, which has their parameters.
-    private var buildsOnOthers: Bool { (plan ?? exchange.picture)?.kind == .h264 }
+    private var buildsOnOthers: Bool { (plan ?? mailbox.picture)?.kind == .h264 }
 
-    private func obey(_ command: Exchange.Command) {
+    private func obey(_ command: RecorderMailbox.Command) {
         switch command {
         case .pause(let time):
             guard pausedFrom == nil else { return }
@@ -118,12 +118,12 @@ final class MovieThread: @unchecked Sendable {
                 add(writer) { () throws(MovieError) in try writer.pause(at: time) }
                 tellFigures()
             }
-            exchange.tell(.didPauseRecording)
+            mailbox.tell(.didPauseRecording)
         case .resume(let time):
             guard pausedFrom != nil else { return }
             pausedFrom = nil
             writer?.resume(at: time)
-            exchange.tell(.didResumeRecording)
+            mailbox.tell(.didResumeRecording)
         }
     }
 
@@ -133,9 +133,9 @@ final class MovieThread: @unchecked Sendable {
         if sample.input != input { follow(sample.input) }
         guard let writer = writer ?? open(at: sample.time, bytes) else { return }
         let isPaused = pausedFrom.map { sample.time >= $0 } ?? false
-        if request.microphone != nil, sounds == nil || exchange.isWithdrawn(.audio), sounds?.first == nil {
+        if request.microphone != nil, sounds == nil || mailbox.isWithdrawn(.audio), sounds?.first == nil {
             add(writer) { () throws(MovieError) in
-                try fill.silence(until: sample.time, exchange.sound, writer)
+                try fill.silence(until: sample.time, mailbox.sound, writer)
             }
         }
         fill.pictureCame(at: sample.time)
@@ -151,7 +151,7 @@ final class MovieThread: @unchecked Sendable {
     // From now on the pictures are another camera's.
     private func follow(_ number: Int) {
         input = number
-        guard let next = exchange.input(number) else { return }
+        guard let next = mailbox.input(number) else { return }
         request.camera = next.camera
         plan = next.plan
         guard let writer else { return }
@@ -171,9 +171,9 @@ final class MovieThread: @unchecked Sendable {
     private func take(_ sample: Sample, sound bytes: UnsafeRawBufferPointer) {
         if writer == nil, let picture = pictures?.first, picture.input != input { follow(picture.input) }
         guard let writer = writer ?? open(at: beginning(sample), nil) else { return }
-        if request.camera != nil, pictures == nil || exchange.isWithdrawn(.video), pictures?.first == nil {
+        if request.camera != nil, pictures == nil || mailbox.isWithdrawn(.video), pictures?.first == nil {
             add(writer) { () throws(MovieError) in
-                try fill.darkness(until: sample.time + sample.duration, plan ?? exchange.picture, writer)
+                try fill.darkness(until: sample.time + sample.duration, plan ?? mailbox.picture, writer)
             }
         }
         fill.soundCame(until: sample.time + sample.duration)
@@ -192,9 +192,9 @@ final class MovieThread: @unchecked Sendable {
         } catch {
             failures += 1
             if failures == 1 { logger.error("a frame can't be added", metadata: ["error": "\(error)"]) }
-            if failures >= Self.mostFailures { exchange.end(.writeFailed, Self.failure(error, request)) }
+            if failures >= Self.mostFailures { mailbox.end(.writeFailed, Self.failure(error, request)) }
         }
-        if let end = writer.end { exchange.end(end.reason, end.failure(request)) }
+        if let end = writer.end { mailbox.end(end.reason, end.failure(request)) }
         if writer.statistics.fragments != syncedFragments {
             syncedFragments = writer.statistics.fragments
             unsynced = MonotonicClock.now()
@@ -211,9 +211,9 @@ final class MovieThread: @unchecked Sendable {
         guard isStoredAsItComes else { return }
         if let time, fragmentStart == nil {
             fragmentStart = time
-            exchange.urgent = time &+ request.fragmentInterval * 1_000_000
+            mailbox.urgent = time &+ request.fragmentInterval * 1_000_000
         } else if fragmentStart == nil {
-            exchange.urgent = .min
+            mailbox.urgent = .min
         }
     }
 
@@ -231,7 +231,7 @@ final class MovieThread: @unchecked Sendable {
         guard !figures.hasStarted else { return }
         figures.hasStarted = true
         figures.startOffset = request.notBefore.map { time - $0 }
-        exchange.tell(.didStartRecording)
+        mailbox.tell(.didStartRecording)
     }
 
     private func endFragment() {
@@ -247,7 +247,7 @@ final class MovieThread: @unchecked Sendable {
         logger.error("the side-car can't be written", metadata: ["error": "\(error)"])
         log = nil
         figures.sideCarProblem = Self.sideCarProblem(error, request)
-        exchange.tell(figures)
+        mailbox.tell(figures)
     }
 
     private func syncLog() {
@@ -264,9 +264,9 @@ final class MovieThread: @unchecked Sendable {
 
     // As those that take in do with what comes.
     private func planBlank() throws(BusError) {
-        if let sound = request.blank.sound, request.microphone != nil { exchange.set(SoundPlan(sound)) }
+        if let sound = request.blank.sound, request.microphone != nil { mailbox.set(SoundTrackPlan(sound)) }
         if let size = request.blank.picture, request.camera != nil {
-            exchange.set(try PicturePlan.blank(size, request))
+            mailbox.set(try PictureTrackPlan.blank(size, request))
         }
     }
 
@@ -275,11 +275,11 @@ final class MovieThread: @unchecked Sendable {
         do throws(BusError) {
             try planBlank()
         } catch {
-            exchange.end(.writeFailed, error)
+            mailbox.end(.writeFailed, error)
             return nil
         }
-        let plan = request.camera == nil ? nil : self.plan ?? exchange.picture
-        let soundPlan = request.microphone == nil ? nil : exchange.sound
+        let plan = request.camera == nil ? nil : self.plan ?? mailbox.picture
+        let soundPlan = request.microphone == nil ? nil : mailbox.sound
         var sets: [UInt8] = []
         if plan?.kind == .h264, let picture {
             let beginning = H264Stream.beginning(of: picture)
@@ -303,7 +303,7 @@ final class MovieThread: @unchecked Sendable {
             self.writer = writer
             if request.url == nil, let plan { isStoredAsItComes = plan.kind != .encoded }
             fill.begin(at: time)
-            exchange.tell(video: video ?? .null, audio: audio ?? .null)
+            mailbox.tell(video: video ?? .null, audio: audio ?? .null)
             return writer
         } catch {
             if log != nil { File.remove(path + Self.sideCarEnding) }
@@ -311,7 +311,7 @@ final class MovieThread: @unchecked Sendable {
             entry?.remove()
             entry = nil
             let failure = Self.failure(error, request)
-            exchange.end(failure.reason == .diskFull ? .diskFull : .writeFailed, failure)
+            mailbox.end(failure.reason == .diskFull ? .diskFull : .writeFailed, failure)
             return nil
         }
     }
@@ -322,7 +322,7 @@ final class MovieThread: @unchecked Sendable {
         if let url = request.url {
             return try StreamSink(
                 url, video: configuration.video, audio: configuration.audio, frameRate: configuration.frameRate,
-                maxDuration: configuration.limits.maxRecordedDuration, exchange)
+                maxDuration: configuration.limits.maxRecordedDuration, mailbox)
         }
         // Before there is a file, so that none is left that nobody knows of. The library's own folders are made by it.
         let isOfLibrary = request.library.map { MoviePlace.contains($0, request.path) } ?? false
@@ -382,10 +382,10 @@ final class MovieThread: @unchecked Sendable {
 
     private func finish() -> MovieResult {
         // A pause that was answered counts, however late it is obeyed.
-        while let command = exchange.takeCommand() { obey(command) }
+        while let command = mailbox.takeCommand() { obey(command) }
         pictures?.close()
         sounds?.close()
-        var end = exchange.end ?? Exchange.End(reason: .stopped, error: nil)
+        var end = mailbox.end ?? RecorderMailbox.End(reason: .stopped, error: nil)
         // What has no file by now, or was refused one, gets none any more.
         if !end.isCancelled, let writer { while writer.end == nil, step() {} }
         guard let writer else {
@@ -399,10 +399,10 @@ final class MovieThread: @unchecked Sendable {
         }
         do throws(MovieError) {
             if let late = try writer.finishWriting() {
-                end = Exchange.End(reason: late.reason, error: late.failure(request))
+                end = RecorderMailbox.End(reason: late.reason, error: late.failure(request))
             }
         } catch {
-            end = Exchange.End(reason: .writeFailed, error: Self.failure(error, request))
+            end = RecorderMailbox.End(reason: .writeFailed, error: Self.failure(error, request))
         }
         syncLog()
         let statistics = writer.statistics

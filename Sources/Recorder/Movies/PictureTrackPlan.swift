@@ -5,7 +5,7 @@ import JSON
 import MovieFile
 
 /// What becomes of a camera's pictures in a movie.
-struct PicturePlan: Hashable, Sendable {
+struct PictureTrackPlan: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
         /// As they come.
         case motionJPEG, h264, raw
@@ -18,7 +18,7 @@ struct PicturePlan: Hashable, Sendable {
 
     /// What to do with the pictures of a ring.
     enum Decision: Hashable, Sendable {
-        case record(PicturePlan)
+        case record(PictureTrackPlan)
         /// They come right in that rendition.
         case ask(Rendition)
         case refuse(BusError)
@@ -41,7 +41,7 @@ struct PicturePlan: Hashable, Sendable {
                         isTurned ? "orientation" : "settings.video.width",
                         "a picture that is stored as it comes can't be changed; take the codec h264"))
             }
-            return .record(PicturePlan(kind: kind, layout: layout))
+            return .record(PictureTrackPlan(kind: kind, layout: layout))
         }
         func ask(_ encoding: Rendition.Encoding, _ size: Dimensions? = nil) -> Decision {
             guard !isAskedFor else {
@@ -62,9 +62,9 @@ struct PicturePlan: Hashable, Sendable {
                     isUpright
                     ? layout.dimensions
                     : Dimensions(width: layout.dimensions.height, height: layout.dimensions.width)
-                return ask(.jpeg, LivePhotoPictures.smaller(size))
+                return ask(.jpeg, LivePhotoDecoder.smaller(size))
             }
-            return .record(PicturePlan(kind: .motionJPEG, layout: layout))
+            return .record(PictureTrackPlan(kind: .motionJPEG, layout: layout))
         }
         switch video.codec {
         case .passThrough:
@@ -82,7 +82,7 @@ struct PicturePlan: Hashable, Sendable {
             // Nothing here decodes it.
             if format == .h264 { return asIs(.h264) }
         case .raw:
-            if isReady, canHold(format, request.fileType) { return .record(PicturePlan(kind: .raw, layout: layout)) }
+            if isReady, canHold(format, request.fileType) { return .record(PictureTrackPlan(kind: .raw, layout: layout)) }
             return request.fileType == .mp4
                 ? .refuse(.invalidParams("codec", "mp4 can't hold pictures as they are")) : ask(.yuyv)
         }
@@ -96,7 +96,7 @@ struct PicturePlan: Hashable, Sendable {
                         "settings.video",
                         "\(size.width)x\(size.height) is more than the camera's picture, \(most.width)x\(most.height)"))
             }
-            return .record(PicturePlan(kind: .encoded, layout: layout))
+            return .record(PictureTrackPlan(kind: .encoded, layout: layout))
         }
         return ask(.i420)
     }
@@ -110,7 +110,7 @@ struct PicturePlan: Hashable, Sendable {
     }
 
     /// What becomes of black pictures of that size.
-    static func blank(_ size: Dimensions, _ request: MovieRequest) throws(BusError) -> PicturePlan {
+    static func blank(_ size: Dimensions, _ request: MovieRequest) throws(BusError) -> PictureTrackPlan {
         let kind: Kind = request.video.codec == .raw ? .raw : .encoded
         guard request.video.codec != .passThrough else {
             throw .invalidParams("codec", "there is no picture that could be stored as it comes; take h264")
@@ -118,7 +118,7 @@ struct PicturePlan: Hashable, Sendable {
         guard let layout = FrameLayout.packed(kind == .raw ? .yuyv : .i420, size) else {
             throw BusError(.formatUnsupported, "\(size) can't be recorded.", ["nearest": .null])
         }
-        return PicturePlan(kind: kind, layout: layout)
+        return PictureTrackPlan(kind: kind, layout: layout)
     }
 
     private static func storedKind(_ format: PixelFormat, _ request: MovieRequest) -> Kind? {
@@ -141,7 +141,7 @@ struct PicturePlan: Hashable, Sendable {
     }
 
     /// Whether pictures of another ring can follow on these.
-    func isContinued(by other: PicturePlan) -> Bool {
+    func isContinued(by other: PictureTrackPlan) -> Bool {
         kind == other.kind && layout.pixelFormat == other.layout.pixelFormat
             && layout.dimensions == other.layout.dimensions
             && (layout.pixelFormat.isCompressed || layout.planes == other.layout.planes)

@@ -14,15 +14,15 @@ import ZeroMQ
 public final class Recorder {
     private var request: MovieRequest
     private let options: RecorderOptions
-    private let premises: RecorderPremises
-    private let greeting: RecorderGreeting
+    private let process: RecorderProcess
+    private let hello: RecorderHello
     private let link: CoordinatorLink
-    private let exchange: Exchange
+    private let mailbox: RecorderMailbox
     private let movie: MovieThread
     private let pictures: SampleQueue?
     private let sounds: SampleQueue?
-    private let picture: PictureIntake?
-    private let sound: SoundIntake?
+    private let picture: PictureReceiver?
+    private let sound: SoundReceiver?
     private var threads: [NamedThread] = []
     /// Orders that are answered when the movie has ended.
     private var waiting: [UInt64] = []
@@ -39,9 +39,9 @@ public final class Recorder {
     private var toldOverflows: UInt64 = 0
     private var isEnded = false
 
-    private var directory: RuntimeDirectory { premises.directory }
-    private var loop: Loop { premises.loop }
-    private var logger: Logger { premises.logger }
+    private var directory: RuntimeDirectory { process.directory }
+    private var loop: Loop { process.loop }
+    private var logger: Logger { process.logger }
 
     /// Bytes, and samples, that may wait.
     private static let (pictureBytes, pictureSamples) = (256 << 20, 4096)
@@ -57,13 +57,13 @@ public final class Recorder {
         self.request = request
         self.options = options
         blank = request.blank.media
-        let premises = try RecorderPremises(options, logger: logger)
-        let (directory, logger) = (premises.directory, premises.logger)
-        self.premises = premises
+        let process = try RecorderProcess(options, logger: logger)
+        let (directory, logger) = (process.directory, process.logger)
+        self.process = process
         do {
             let work = Semaphore()
-            let exchange = try Exchange(work: work)
-            self.exchange = exchange
+            let mailbox = try RecorderMailbox(work: work)
+            self.mailbox = mailbox
             let pictureLimits = SampleQueue.Limits(
                 bytes: Self.pictureBytes, time: options.queueMilliseconds * 1_000_000, samples: Self.pictureSamples)
             // What may not be had is not even asked for.
@@ -76,29 +76,29 @@ public final class Recorder {
                 bytes: Self.soundBytes, time: Self.soundTime, samples: Self.soundSamples)
             let sounds = microphone.map { _ in SampleQueue(soundLimits, wake: work) }
             (self.pictures, self.sounds) = (pictures, sounds)
-            movie = MovieThread(request, exchange, pictures: pictures, sounds: sounds, logger: logger)
+            movie = MovieThread(request, mailbox, pictures: pictures, sounds: sounds, logger: logger)
             picture =
                 if let camera, let pictures {
-                    PictureIntake(
-                        directory.ringSocket(camera.id), camera, request, pictures, exchange,
+                    PictureReceiver(
+                        directory.ringSocket(camera.id), camera, request, pictures, mailbox,
                         patience: (options.deviceWaitMilliseconds, options.deviceWaitMilliseconds), logger: logger)
                 } else { nil }
             sound =
                 if let microphone, let sounds {
-                    SoundIntake(
-                        directory, microphone, sounds, exchange,
+                    SoundReceiver(
+                        directory, microphone, sounds, mailbox,
                         patience: (
                             request.startsWithSound ? options.soundWaitMilliseconds : options.deviceWaitMilliseconds,
                             options.deviceWaitMilliseconds
                         ), logger: logger)
                 } else { nil }
-            let greeting = RecorderGreeting(request)
-            self.greeting = greeting
+            let hello = RecorderHello(request)
+            self.hello = hello
             link = try OrderLink(
-                premises.context, premises.loop, path: directory.recordersSocket,
-                hello: { link, _ in greeting.hello(link) },
+                process.context, process.loop, path: directory.recordersSocket,
+                hello: { link, _ in hello.hello(link) },
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
-            greeting.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }
+            hello.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }
         } catch {
             throw .failed("\(error)")
         }
@@ -109,15 +109,15 @@ public final class Recorder {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
                 // A hang-up of the terminal is the coordinator's business.
-                while let signal = signals.next() { if signal != SIGHUP { self?.exchange.end(.shuttingDown) } }
+                while let signal = signals.next() { if signal != SIGHUP { self?.mailbox.end(.shuttingDown) } }
             }
         }
-        loop.watch(.descriptor(exchange.news.rawValue)) { [weak self] in self?.takeNews() }
+        loop.watch(.descriptor(mailbox.news.rawValue)) { [weak self] in self?.takeNews() }
         link.onOrder = { [weak self] in self?.handle($0) }
         link.onConnected = { [weak self] in self?.told = nil }
         link.onAbandoned = { [weak self] in
             self?.logger.warning("no coordinator has come for too long")
-            self?.exchange.end(.shuttingDown)
+            self?.mailbox.end(.shuttingDown)
         }
         loop.eachSecond { [weak self] in
             self?.tick()
@@ -132,7 +132,7 @@ public final class Recorder {
             logger.critical("the movie can't be recorded", metadata: ["error": "\(error)"])
             isRunning = false
         }
-        exchange.end(.shuttingDown)
+        mailbox.end(.shuttingDown)
         // Those that take in end by themselves; the one that writes has ended, unless the loop has failed.
         threads.first?.join()
         return isRunning ? .inOrder : .failed
@@ -162,18 +162,18 @@ public final class Recorder {
     }
 
     private func pause(_ isOn: Bool, _ number: UInt64) {
-        guard !exchange.isEnding else {
+        guard !mailbox.isEnding else {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
         if isOn != isPaused {
             let now = MonotonicClock.now()
-            guard exchange.order(isOn ? .pause(now) : .resume(now)) else {
+            guard mailbox.order(isOn ? .pause(now) : .resume(now)) else {
                 return reply(
                     number,
                     .failure(
                         BusError(
                             .limitExceeded, "Too many pauses wait for the disk; try again.",
-                            ["limit": "ordersPerMovie", "maximum": JSONValue(Exchange.maximumCommands)])))
+                            ["limit": "ordersPerMovie", "maximum": JSONValue(RecorderMailbox.maximumCommands)])))
             }
             isPaused = isOn
             tellState()
@@ -182,16 +182,16 @@ public final class Recorder {
     }
 
     private func goOn(with input: RecorderOrder.Input, _ number: UInt64) {
-        guard !exchange.isEnding else {
+        guard !mailbox.isEnding else {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
         if let change {
-            if exchange.turn.isOf(change.number) {
-                answered(Exchange.InputAnswer(number: change.number))
+            if mailbox.turn.isOf(change.number) {
+                answered(RecorderMailbox.InputAnswer(number: change.number))
             } else {
-                exchange.turn.expect(0)
+                mailbox.turn.expect(0)
                 answered(
-                    Exchange.InputAnswer(
+                    RecorderMailbox.InputAnswer(
                         number: change.number,
                         error: BusError(.cancelled, "The movie is to go on with yet another camera.")))
             }
@@ -210,10 +210,10 @@ public final class Recorder {
             return reply(number, .success([:]))
         }
         inputs += 1
-        exchange.turn.expect(inputs)
-        let intake = PictureIntake(
-            directory.ringSocket(input.camera.id), input.camera, PicturePlan.request(request, following: input),
-            pictures, exchange, number: inputs,
+        mailbox.turn.expect(inputs)
+        let intake = PictureReceiver(
+            directory.ringSocket(input.camera.id), input.camera, PictureTrackPlan.request(request, following: input),
+            pictures, mailbox, number: inputs,
             patience: (options.inputWaitMilliseconds, options.deviceWaitMilliseconds), logger: logger)
         do throws(SystemError) {
             threads.append(try NamedThread(name: "movie-picture") { intake.run() })
@@ -228,22 +228,22 @@ public final class Recorder {
         guard request.url == nil, request.video.codec == .automatic || request.video.codec == .h264 else {
             return false
         }
-        return exchange.picture.map { $0.kind == .encoded } ?? true
+        return mailbox.picture.map { $0.kind == .encoded } ?? true
     }
 
-    private func answered(_ answer: Exchange.InputAnswer) {
+    private func answered(_ answer: RecorderMailbox.InputAnswer) {
         guard let change, change.number == answer.number else { return }
         self.change = nil
         if let error = answer.error { return reply(change.order, .failure(error)) }
         (request.camera, request.orientation, request.mirrored) = (
             change.input.camera, change.input.orientation, change.input.mirrored
         )
-        greeting.request = request
+        hello.request = request
         reply(change.order, .success([:]))
     }
 
     private func withdraw(_ media: AuthorizationMedia, _ number: UInt64) {
-        guard !exchange.isEnding else {
+        guard !mailbox.isEnding else {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
         guard !blank.contains(media) else { return reply(number, .success([:])) }
@@ -251,7 +251,7 @@ public final class Recorder {
             return reply(
                 number, .failure(BusError(.formatUnsupported, "Nothing can stand for it.", ["nearest": .null])))
         }
-        exchange.withdraw(media)
+        mailbox.withdraw(media)
         // What is in was taken while it was allowed.
         (media == .video ? pictures : sounds)?.close()
         blank.insert(media)
@@ -265,16 +265,16 @@ public final class Recorder {
     }
 
     private func canStandFor(_ media: AuthorizationMedia) -> Bool {
-        guard blank.isEmpty, request.camera != nil, request.microphone != nil, exchange.figures.hasStarted else {
+        guard blank.isEmpty, request.camera != nil, request.microphone != nil, mailbox.figures.hasStarted else {
             return false
         }
-        return media == .audio || media == .video && exchange.picture?.kind != .h264
+        return media == .audio || media == .video && mailbox.picture?.kind != .h264
     }
 
     private func end(_ reason: MovieEndReason, isCancelled: Bool, _ number: UInt64) {
         if let result { return reply(number, .success(.object(result.members))) }
         waiting.append(number)
-        if exchange.end(reason, isCancelled: isCancelled) { tellState() }
+        if mailbox.end(reason, isCancelled: isCancelled) { tellState() }
     }
 
     private func reply(_ number: UInt64, _ result: Result<JSONValue, BusError>) {
@@ -284,9 +284,9 @@ public final class Recorder {
     // MARK: Reports
 
     private var progress: MovieProgress {
-        let figures = exchange.figures
+        let figures = mailbox.figures
         let stage: MovieProgress.Stage =
-            if exchange.isEnding {
+            if mailbox.isEnding {
                 .finishing
             } else if isPaused {
                 .paused
@@ -294,7 +294,7 @@ public final class Recorder {
                 figures.hasStarted ? .recording : .starting
             }
         var progress = MovieProgress(stage)
-        (progress.video, progress.audio) = exchange.stored
+        (progress.video, progress.audio) = mailbox.stored
         let statistics = figures.statistics
         progress.recordedDuration = statistics.recordedDuration / 1_000_000
         progress.syncedDuration = statistics.syncedDuration / 1_000_000
@@ -307,7 +307,7 @@ public final class Recorder {
         progress.connected = figures.connection?.isConnected
         progress.reconnects = figures.connection?.reconnects
         progress.blank = blank
-        progress.waitingFor = exchange.waiting
+        progress.waitingFor = mailbox.waiting
         progress.sideCarProblem = figures.sideCarProblem
         progress.startOffset = figures.startOffset.map { Double($0) / 1_000_000 }
         return progress
@@ -316,7 +316,7 @@ public final class Recorder {
     // Ten times a second while there is something new; every change of the stage wakes it.
     private func tellState() {
         guard !isEnded else { return }
-        load.note(exchange.figures.busy, at: MonotonicClock.now())
+        load.note(mailbox.figures.busy, at: MonotonicClock.now())
         let progress = progress
         if progress != told, link.send(.state(progress)) { told = progress }
         guard stateTimer == nil else { return }
@@ -324,7 +324,7 @@ public final class Recorder {
             guard let self else { return }
             stateTimer = nil
             // Nothing moves while it is paused, and what moves at the start tells itself.
-            if !isPaused || exchange.isEnding { tellState() }
+            if !isPaused || mailbox.isEnding { tellState() }
         }
     }
 
@@ -333,7 +333,7 @@ public final class Recorder {
     private func tick() {
         link.sendBacklog()
         link.send(.alive)
-        let overflows = exchange.overflows
+        let overflows = mailbox.overflows
         guard overflows > toldOverflows else { return }
         let more = overflows - toldOverflows
         toldOverflows = overflows
@@ -342,8 +342,8 @@ public final class Recorder {
     }
 
     private func takeNews() {
-        exchange.news.drain()
-        let news = exchange.takeNews()
+        mailbox.news.drain()
+        let news = mailbox.takeNews()
         tellState()
         for event in news.events { link.send(.event(event)) }
         if let answer = news.input { answered(answer) }

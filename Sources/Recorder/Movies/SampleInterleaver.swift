@@ -2,7 +2,7 @@ import CaptureCore
 import LinuxIO
 
 /// Whose turn it is, of the pictures and the sound that wait for a movie, and with what it begins.
-struct SampleTurn {
+struct SampleInterleaver {
     enum Next {
         case picture, sound
         /// It is none of the movie's.

@@ -5,7 +5,7 @@ import JSON
 import MovieFile
 
 /// What becomes of a microphone's sound in a movie.
-struct SoundPlan: Hashable, Sendable {
+struct SoundTrackPlan: Hashable, Sendable {
     /// As it comes.
     var format: SoundFormat
     /// As it is given to the writer.

@@ -30,17 +30,17 @@ final class StreamSink: MovieSink {
 
     /// Begins to connect.
     ///
-    /// - Throws: what can't be sent. That the server isn't there ends the movie by way of the exchange.
+    /// - Throws: what can't be sent. That the server isn't there ends the movie by way of the mailbox.
     init(
         _ url: StreamURL, video: MovieVideo?, audio: MovieAudio?, frameRate: Double, maxDuration: Int64?,
-        _ exchange: Exchange
+        _ mailbox: RecorderMailbox
     ) throws(MovieError) {
         var configuration = StreamConfiguration(url.text, video: video, audio: audio, frameRate: frameRate)
         configuration.connectTimeout = Self.connectTimeout
         configuration.queueSize = Self.queueSize
         self.maxDuration = maxDuration
         needsKeyFrame = if case .h264 = video { true } else { false }
-        let teller = ConnectionTeller(exchange)
+        let teller = ConnectionReporter(mailbox)
         stream = try MovieStream(configuration) { teller.tell($0) }
     }
 
@@ -131,16 +131,16 @@ final class StreamSink: MovieSink {
 }
 
 /// Tells of a connection that is made, lost and made again. Called by the stream's own thread.
-private final class ConnectionTeller: Sendable {
+private final class ConnectionReporter: Sendable {
     private struct State {
         var hasBeenConnected = false
         var isConnected = false
     }
 
-    private let exchange: Exchange
+    private let mailbox: RecorderMailbox
     private let state = Mutex(State())
 
-    init(_ exchange: Exchange) { self.exchange = exchange }
+    init(_ mailbox: RecorderMailbox) { self.mailbox = mailbox }
 
     func tell(_ change: StreamState) {
         switch change {
@@ -150,19 +150,19 @@ private final class ConnectionTeller: Sendable {
                 defer { (state.hasBeenConnected, state.isConnected) = (true, true) }
                 return state.hasBeenConnected
             }
-            if isAgain { exchange.tell(.didReconnect) }
+            if isAgain { mailbox.tell(.didReconnect) }
         case .waiting(let error):
             let before = state.withLock { state in
                 defer { state.isConnected = false }
                 return state
             }
             guard before.hasBeenConnected else {
-                exchange.end(
+                mailbox.end(
                     .writeFailed, .invalidParams("url", "the server can't be reached, or doesn't take it: \(error)"))
                 return
             }
             // Not of each try.
-            if before.isConnected { exchange.tell(.didDisconnect(error.description)) }
+            if before.isConnected { mailbox.tell(.didDisconnect(error.description)) }
         }
     }
 }

@@ -2,7 +2,7 @@ import CaptureCore
 import LinuxIO
 
 /// What a recorder says first on each connection. The link is there before all that it greets with.
-final class RecorderGreeting {
+final class RecorderHello {
     var request: MovieRequest
     var progress: (() -> MovieProgress)?
 

@@ -6,7 +6,7 @@ import MovieFile
 import Synchronization
 
 /// What the threads of a recorder tell one another.
-final class Exchange: Sendable {
+final class RecorderMailbox: Sendable {
     /// What is ordered of the thread that writes.
     enum Command: Hashable, Sendable {
         /// Monotonic nanoseconds.
@@ -41,7 +41,7 @@ final class Exchange: Sendable {
         /// Those that were asked for are counted; the first has 0.
         var number: Int
         var camera: MovieRequest.Device
-        var plan: PicturePlan
+        var plan: PictureTrackPlan
     }
 
     /// What became of a wish for another camera.
@@ -59,9 +59,9 @@ final class Exchange: Sendable {
     }
 
     private struct State {
-        var picture: PicturePlan?
+        var picture: PictureTrackPlan?
         var inputs: [Input] = []
-        var sound: SoundPlan?
+        var sound: SoundTrackPlan?
         var video: JSONValue = .null
         var audio: JSONValue = .null
         var commands: [Command] = []
@@ -89,7 +89,7 @@ final class Exchange: Sendable {
     let news: EventDescriptor
     /// Readable from the end on.
     let stop: EventDescriptor
-    let turn = PictureTurn()
+    let turn = CameraSwitch()
 
     init(work: Semaphore) throws(SystemError) {
         self.work = work
@@ -99,9 +99,9 @@ final class Exchange: Sendable {
 
     // MARK: From those who take in
 
-    func set(_ plan: PicturePlan) { state.withLock { $0.picture = plan } }
+    func set(_ plan: PictureTrackPlan) { state.withLock { $0.picture = plan } }
     func set(_ input: Input) { state.withLock { $0.inputs.append(input) } }
-    func set(_ plan: SoundPlan) { state.withLock { $0.sound = plan } }
+    func set(_ plan: SoundTrackPlan) { state.withLock { $0.sound = plan } }
 
     func tell(_ answer: InputAnswer) {
         state.withLock { $0.news.input = answer }
@@ -169,7 +169,7 @@ final class Exchange: Sendable {
 
     // MARK: For the thread that writes
 
-    var picture: PicturePlan? { state.withLock { $0.picture } }
+    var picture: PictureTrackPlan? { state.withLock { $0.picture } }
     /// The camera of that number; those before it are forgotten.
     func input(_ number: Int) -> Input? {
         state.withLock { state in
@@ -178,7 +178,7 @@ final class Exchange: Sendable {
         }
     }
 
-    var sound: SoundPlan? { state.withLock { $0.sound } }
+    var sound: SoundTrackPlan? { state.withLock { $0.sound } }
     var end: End? { state.withLock { $0.end } }
 
     func takeCommand() -> Command? {

@@ -6,7 +6,7 @@ import Logging
 import ZeroMQ
 
 /// What every recorder stands on, whatever it records: its lock file, its loop, its words in the log.
-struct RecorderPremises {
+struct RecorderProcess {
     let directory: RuntimeDirectory
     let loop: Loop
     let context: Context
