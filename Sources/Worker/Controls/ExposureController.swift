@@ -5,8 +5,8 @@ import Imaging
 import LinuxIO
 import Logging
 
-/// Drives the exposure of a camera by what is metered around a point of its frames: the frames are measured by the ``FrameMeter``,
-/// what is to be set is ``ExposureServo``'s to say, and the device thread sets it.
+/// Controls the exposure of a camera by the light around a point of its frames: the ``FrameMeter`` measures the frames,
+/// ``ExposureServo`` decides what to set, and the device thread sets it.
 ///
 /// What is wanted stands in ``ExposureMetering``'s controls, so this follows the device's state and nothing else.
 final class ExposureController {

@@ -39,7 +39,7 @@ final class FrameMeter {
         converting = nil
     }
 
-    // MARK: The frame desk's
+    // MARK: For the frame relay
 
     /// A stream has ended; what waits to be converted is given back.
     func end(_ run: CameraStream?) {

@@ -5,7 +5,7 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Drives zoom ramps: a timer at the pace of frames on the loop, each step on the device thread.
+/// Runs zoom ramps: a timer at the frame rate on the loop, each step on the device thread.
 final class ZoomController {
     private let loop: Loop
     private let thread: DeviceThread<CameraDevice>

@@ -6,8 +6,8 @@ import Synchronization
 
 /// Since when the device thread has waited for the driver. Read by the loop.
 ///
-/// A call of the source counts from its beginning, or from the last of its requests of which it told: so a driver that is asked
-/// a thousand things in one call has its time for each.
+/// A call of the source counts from its beginning, or from the last of the requests that it notified: so a driver that gets
+/// a thousand requests in one call has the full time for each.
 final class CallClock: Sendable {
     private let start = Atomic<Int64>(0)
     private let thread = Atomic<UInt>(0)
@@ -34,7 +34,7 @@ final class CallClock: Sendable {
     }
 }
 
-/// A source whose every call and request is timed: one that hangs can be told from one that has much to do.
+/// A source whose calls and requests are timed, which distinguishes a driver that hangs from one that has much to do.
 final class TimedSource: VideoSource {
     private let source: any VideoSource
     private let clock: CallClock

@@ -5,7 +5,7 @@ import CaptureSources
 import LinuxIO
 import Logging
 
-/// Carries out on the device what its life (``DeviceLifecycle``) asks for, and knows how the device is.
+/// Opens, starts, stops and closes a camera as its ``DeviceLifecycle`` decides, and holds its present state.
 final class CameraController {
     private let device: String
     private let loop: Loop
@@ -19,11 +19,11 @@ final class CameraController {
     private var hasFrame = false
     private var events: DeviceEventReader?
     private var pacer = EventPacer()
-    /// Somebody waits for what the camera moves by itself: it is told at once.
+    /// A photo waits for values that the camera changes by itself: they are published at once.
     var isAwaited = false
     private var paceTimer: Loop.Token?
     private var isLocked = false
-    /// The device thread has been told of the lock, or is being told.
+    /// The device thread is being notified of the lock.
     private var isTellingLock = false
     private var isCatchingUp = false
     private var lookTimer: Loop.Token?
@@ -36,13 +36,13 @@ final class CameraController {
     private(set) var error: BusError?
     /// Frames that the device lost before they came here, since the start of the process.
     private(set) var lost: UInt64 = 0
-    /// Told when something of what is told in the state has changed.
+    /// Called when the published state changes.
     var onChange: (() -> Void)?
-    /// Told after each opening.
+    /// Called after each opening.
     var onOpened: (() -> Void)?
-    /// Told what a work that was no order has left behind.
+    /// Called with the report of work that was not an order.
     var onReported: ((CameraDevice.Report) -> Void)?
-    /// Told when the picture that comes into the device is another; true: of another size.
+    /// Called when the input of the device has changed; true: the picture has another size.
     var onSourceChanged: ((Bool) -> Void)?
 
     init(
@@ -67,7 +67,7 @@ final class CameraController {
     /// The stream that runs.
     var stream: CameraStream? { life.isStreaming ? run : nil }
 
-    // MARK: Wishes
+    // MARK: Requests
 
     /// Opens the device for the first time.
     func begin() { life.tell { $0.begin(at: $1) } }
@@ -89,7 +89,7 @@ final class CameraController {
     /// Something is under way at the device that ends by itself, or no more: it stays open for that, once it is.
     func keepOpen(_ isBusy: Bool) { life.tell { $0.busy(isBusy, at: $1) } }
 
-    /// A zoom ramp has come so far.
+    /// A zoom ramp has reached this value.
     func zoomed(_ control: String, _ value: Int64) {
         cache.zoomed(control, value, at: MonotonicClock.now())
         onChange?()
@@ -103,13 +103,13 @@ final class CameraController {
         onChange?()
     }
 
-    /// The exposure is on its way, and has come so far.
+    /// The exposure is adjusting, and has reached these values.
     func exposed(_ values: [String: ControlValue]) {
         cache.moved(values, at: MonotonicClock.now())
         onChange?()
     }
 
-    /// The exposure has come to its end, and the device was read since.
+    /// The exposure has settled, and the device has been read since.
     func exposureEnded(_ report: CameraDevice.Report) {
         take(report)
         onReported?(report)
@@ -142,10 +142,10 @@ final class CameraController {
         }
     }
 
-    /// The device may have come or gone, which nobody has told but a look at it.
+    /// The device may have been connected or disconnected without an event: looks at it.
     func look() { life.tell { $0.plugged(at: $1) } }
 
-    /// Starts the stream anew, if one runs: in memory that nobody has seen.
+    /// Restarts the stream, if one runs, in new memory that no reader has.
     func restart() { life.tell { $0.restart(at: $1) } }
 
     /// Closes the device for good, then calls the body.
@@ -259,7 +259,7 @@ final class CameraController {
             if case .failure(let failure) = result {
                 logger.warning("stream can't be stopped in order", metadata: ["error": "\(failure)"])
             }
-            // Only now: till then the device has written into it, and a closed ring is promised to stay as it is.
+            // Only now: until then the device wrote into it, and a closed ring must not change.
             ring?.close()
             life.tell { $0.stopped(at: $1) }
         }
@@ -268,7 +268,7 @@ final class CameraController {
     private func close() {
         events?.end()
         events = nil
-        // The next opening reads what these would have told.
+        // The next opening reads what these events would have contained.
         pacer = EventPacer()
         loop.cancel(paceTimer)
         paceTimer = nil
@@ -290,7 +290,7 @@ final class CameraController {
         life.tell { $0.lost(at: $1) }
     }
 
-    // MARK: What the device tells
+    // MARK: Events of the device
 
     private func watch(_ queue: any DeviceEventQueue) {
         let watch = DeviceEventReader(queue, loop, logger)
@@ -339,7 +339,7 @@ final class CameraController {
         lookTimer = report.nextLook.map { time in loop.schedule(at: time) { [weak self] in self?.catchUp() } }
     }
 
-    /// Reads what events don't tell, and while the device is locked puts back what somebody else has changed.
+    /// Reads what events do not contain, and restores what another program has changed while the device is locked.
     private func catchUp() {
         guard !isCatchingUp else { return }
         isCatchingUp = true
@@ -356,7 +356,7 @@ final class CameraController {
         }
     }
 
-    // One at a time: locks that come and go faster than the device answers are told as they are in the end.
+    // One at a time: if locks change faster than the device answers, only the last state is passed on.
     private func tellLock() {
         guard !isTellingLock else { return }
         isTellingLock = true
@@ -373,7 +373,7 @@ final class CameraController {
         }
     }
 
-    // What keeps the device from being opened at all is not over because nobody asks for it.
+    // An error that keeps the device from opening stays, also when no client wants the device.
     private func forgetError() {
         guard error?.reason != .deviceDisconnected, error?.reason != .unauthorized else { return }
         error = nil

@@ -59,7 +59,7 @@ extension DeviceConfiguration {
 }
 
 extension CameraDevice {
-    /// Checks a change against the open device, and leaves it as it is.
+    /// Checks a change against the open device, without changing it.
     func prepare(
         _ change: JSONValue, path: String, mode: ConfigurationMode, isStandIn: Bool = false
     ) throws(BusError) -> PreparedChange {
@@ -241,7 +241,7 @@ extension CameraDevice {
 
     /// - Returns: what could not be put back, in words; nil: all was.
     func putBack(_ before: DeviceConfiguration, undoing plan: ConfigurationPlan) -> String? {
-        // What counts is what the device says in the end; a refusal on the way is told only if it mattered.
+        // The final state of the device counts; a refusal on the way is reported only if it mattered.
         var refusals: [String] = []
         func attempt(_ action: () throws(SourceError) -> Void) {
             do throws(SourceError) { try action() } catch { refusals.append("\(error)") }

@@ -16,7 +16,7 @@ extension CameraDevice {
         return true
     }
 
-    /// The exposure has come to its end. What it has come to is kept where it stays so.
+    /// The exposure has settled. The result is committed if the exposure stays locked.
     ///
     /// - Returns: false: it was to begin anew meanwhile.
     func endExposure(_ revision: UInt64) -> Bool {

@@ -8,23 +8,23 @@ extension CameraDevice {
     /// V4L2_CID_FLASH_STROBE
     private static var strobe: UInt32 { 0x009C_0903 }
 
-    /// Checks what a photo asks of the device, and leaves it as it is.
+    /// Checks what a photo needs of the device, without changing it.
     func prepare(_ wish: JSONValue?) throws(BusError) -> PreparedChange? {
         guard var members = wish?.object else { return nil }
         members["device"] = .string(device)
         return try prepare(.object(members), path: "settings", mode: .nearest, isStandIn: true)
     }
 
-    /// How the device is, for who asks what to set.
+    /// The present state of the device, for the choice of settings.
     func look() throws(BusError) -> DeviceSnapshot { try translating { () throws(SourceError) in try read() } }
 
-    /// Sets something for a photo, beside what was set for it before. If it can't be set, the device is as it was before that.
+    /// Sets something for a photo, in addition to what was set for it before. On failure the device is as before the call.
     func standIn(_ change: PreparedChange) throws(BusError) -> DeviceSnapshot {
         let before = try translating { () throws(SourceError) in try read() }
         let known = standIn
         do {
             var adjustments: [Adjustment] = []
-            // Meanwhile nobody puts back what it changes.
+            // Meanwhile nothing restores what it changes.
             standIn = StandIn(change.plan, before: before.configuration, beside: known)
             isStandInLeft = false
             try setFormat(change, before, &adjustments)
@@ -94,7 +94,7 @@ extension DeviceSnapshot {
         }
     }
 
-    /// Exposure, focus or white balance is on its way, as far as the camera, or who drives it, says so.
+    /// Exposure, focus or white balance is adjusting, according to the camera or the software that drives it.
     var isAdjusting: Bool {
         let values = values
         return [CameraControlName.adjustingExposure, .adjustingFocus, .adjustingWhiteBalance].contains {

@@ -35,7 +35,7 @@ extension CameraDevice {
         do throws(BusError) {
             try readForZoom()
         } catch {
-            // It has not begun, and one that runs goes on.
+            // It has not begun; a ramp that runs continues.
             rampingZoom = before
             throw error
         }

@@ -3,12 +3,12 @@ import CaptureCore
 import CaptureSources
 import LinuxIO
 
-/// The device and what is to be set at it. Lives on the device thread.
+/// A camera with its committed configuration. Used on the device thread only.
 ///
-/// Another program may change a camera while it is closed, and some do while it is open; so what was last set by order is
-/// compared and put back whenever the device is opened, and while it is locked whenever somebody else has changed it.
+/// Another program may change a camera while it is closed, and some do while it is open. So the committed configuration is
+/// compared and restored at each opening, and while the camera is locked whenever another program has changed it.
 final class CameraDevice {
-    /// What the loop is to know after each work.
+    /// The state that the loop gets after each job.
     struct Report {
         var snapshot: DeviceSnapshot?
         var generation: UInt64
@@ -19,7 +19,7 @@ final class CameraDevice {
         var priority: KernelPriority?
         /// The controls that were put back since the last report, with the values that were found.
         var found: [String: ControlValue]
-        /// When the device is to be looked after again though it tells nothing: monotonic nanoseconds; nil: needn't be.
+        /// When the device is to be checked again without an event: monotonic nanoseconds; nil: never.
         var nextLook: Int64?
     }
 
@@ -86,12 +86,12 @@ final class CameraDevice {
 
     // MARK: Opening
 
-    /// Opens the device and puts back what was last set. Answers what the device tells by itself from then on.
+    /// Opens the device, restores the committed configuration, and returns the queue of the device's events.
     func open() throws(SourceError) -> (any DeviceEventQueue)? {
         description = try source.open()
         description?.zoomLimit = zoomLimit
         rampingZoom = nil
-        // Nobody waits any more for what was under way.
+        // No caller waits any more for what was adjusting.
         metering.isAdjusting = false
         metering.isPuttingBack = true
         // There may be room by now.
@@ -100,7 +100,7 @@ final class CameraDevice {
         do {
             isOpen = true
             defence = ControlDefence()
-            // First of all, so that nobody comes in between.
+            // First of all, so that no other program comes in between.
             try setPriority()
             let events = try source.events()
             endStandInAtOpening()
@@ -117,7 +117,7 @@ final class CameraDevice {
         isStreaming = false
         priority = nil
         source.close()
-        // A camera that nobody uses is to cost nothing.
+        // An unused camera must cost no memory.
         ProcessMemory.giveBack()
     }
 
@@ -134,7 +134,7 @@ final class CameraDevice {
             let started = try startStream()
             guard isInUse else { return started }
         }
-        // Who kept the format from being set has let go meanwhile: it is a stream in theirs.
+        // The program that kept the format from being set has released the device meanwhile: the stream has that program's format.
         isStreaming = false
         try source.stopStreaming()
         try restore(.format)
@@ -167,14 +167,14 @@ final class CameraDevice {
 
     func stop() throws(SourceError) {
         isStreaming = false
-        // Whoever comes next, before it is closed, may need less.
+        // The next stream, before the device is closed, may need less memory.
         defer { ProcessMemory.giveBack() }
         try source.stopStreaming()
     }
 
     // MARK: The lock
 
-    /// Somebody holds the device's lock from now on, or nobody: other programs are kept out meanwhile.
+    /// Sets whether a client holds the device's lock: other programs are kept out meanwhile.
     func setLocked(_ isLocked: Bool) {
         self.isLocked = isLocked
         guard isOpen else { return }
@@ -193,17 +193,17 @@ final class CameraDevice {
 
     private func setPriority() throws(SourceError) {
         priorityTime = MonotonicClock.now()
-        // A device that is gone tells it where it is waited for.
+        // If the device is disconnected, the call that waits for it reports that.
         priority = nil
         priority = try source.setPriority(isRecord: isLocked)
     }
 
-    // What could not be put back before may be possible now that others are kept out. If not, it goes on being told.
+    // What could not be restored before may be possible now that others are kept out. If not, it is still reported.
     private func restoreRest() {
         if !notRestored.isEmpty, standIn == nil { _ = try? restore(isStreaming ? .controls : [.format, .controls]) }
     }
 
-    /// Puts back what somebody else has changed although the device is locked.
+    /// Restores what another program has changed although the device is locked.
     func defend() throws(SourceError) {
         guard isOpen, isLocked, committed != nil else { return }
         var spared = defence.exhausted(at: MonotonicClock.now())
@@ -240,7 +240,7 @@ final class CameraDevice {
         return snapshot
     }
 
-    /// What could not be put back is not told any more where the condition holds.
+    /// Removes the entries of `notRestored` for which the condition holds.
     func forget(where isOver: (NotRestored) -> Bool) {
         notRestored.removeAll(where: isOver)
     }

@@ -13,7 +13,7 @@ enum ControlCause: String {
     case external
 }
 
-/// What has become of controls from one moment to another.
+/// The differences of controls between two snapshots.
 struct ControlChanges {
     /// By name, the drivers' and the model's; nil: it could not be read.
     var values: [String: (old: JSONValue?, new: JSONValue?)] = [:]
@@ -47,9 +47,9 @@ struct ControlChanges {
 }
 
 extension DeviceSnapshot {
-    /// The same with what events tell that came after it was read.
+    /// The snapshot with the events that arrived after it was read.
     ///
-    /// - Returns: nil when they tell of something that has to be read.
+    /// - Returns: nil when an event requires reading the device.
     func changed(by events: [ControlEvent]) -> DeviceSnapshot? {
         var changed = self
         for event in events where event.time >= began {

@@ -2,7 +2,7 @@ import CaptureCore
 import CaptureSources
 import Logging
 
-/// What the loop knows of the device: what was read last, and what the device has told since.
+/// The device's state as the loop knows it: the last snapshot, with the events since then.
 final class DeviceCache {
     /// nil before it was opened for the first time.
     private(set) var snapshot: DeviceSnapshot?
@@ -13,16 +13,16 @@ final class DeviceCache {
     /// What is set for a photo; nil: nothing.
     var standIn: StandIn?
 
-    /// Told of every change of controls after it has been taken in.
+    /// Called for every change of controls, when ``snapshot`` contains it.
     var onNews: ((ControlChanges, ControlCause) -> Void)?
 
     private let logger: Logger
     private var committed: Set<String> = []
-    // The last that was told of each control, since what was read at the same time may not know of it.
+    // The last event of each control: a snapshot that was read at the same time may not contain it.
     private var toldValues: [UInt32: ControlEvent] = [:]
     private var toldFlags: [UInt32: ControlEvent] = [:]
 
-    /// What was told last of a zoom ramp, and when.
+    /// The last published state of a zoom ramp, and its time.
     private var zoomTold: (snapshot: DeviceSnapshot, time: Int64)?
 
     /// From one word of a zoom ramp to the next, nanoseconds.
@@ -30,7 +30,7 @@ final class DeviceCache {
 
     init(logger: Logger) { self.logger = logger }
 
-    /// Takes in how the device is after a work of its camera.
+    /// Takes the report of a job on the device thread.
     ///
     /// - Parameter configured: the controls that were set by order.
     func take(_ report: CameraDevice.Report, configured: Set<String> = []) {
@@ -51,7 +51,7 @@ final class DeviceCache {
     /// The format and the rate are settled: some drivers do that only when they stream.
     func streams(_ format: FormatSelection, _ duration: FrameDuration?) {
         var format = format
-        // Which of several such rows it is, frames don't tell.
+        // Frames do not show which of several such rows it is.
         if let present = snapshot?.configuration.format, present.pixelFormat == format.pixelFormat,
             present.dimensions == format.dimensions
         {
@@ -63,7 +63,7 @@ final class DeviceCache {
         if let duration { snapshot?.configuration.frameDuration = duration }
     }
 
-    /// A zoom ramp has come so far.
+    /// A zoom ramp has reached this value.
     func zoomed(_ name: String, _ value: Int64, at time: Int64) {
         guard var now = snapshot, now.configuration.isRampingZoom else { return }
         let told = zoomTold ?? (snapshot: now, time: now.asOf)
@@ -88,22 +88,22 @@ final class DeviceCache {
         if !news.isEmpty { onNews?(news, .external) }
     }
 
-    /// The ramp has ended: what was not told of it is told with what is read next.
+    /// The ramp has ended: what was not published of it is published with the next snapshot.
     func endZoom(_ name: String) {
         guard let told = zoomTold else { return }
         zoomTold = nil
         snapshot?.configuration.controls[name] = told.snapshot.configuration.controls[name]
     }
 
-    /// The control with this id is the camera's to change: nobody can set it, or not as long as an automatic mode governs it.
+    /// The camera changes the control with this id by itself: it cannot be set, or not while an automatic mode governs it.
     func movesByItself(_ id: UInt32) -> Bool {
         guard let control = snapshot?.description.controls.first(where: { $0.id == id }) else { return false }
         return !control.flags.isDisjoint(with: [.readOnly, .volatile, .inactive])
     }
 
-    /// Takes in what the device tells.
+    /// Takes events of the device.
     ///
-    /// - Returns: `isIncomplete`: the device has to be read. `isMeddling`: somebody else has changed what was committed.
+    /// - Returns: `isIncomplete`: the device has to be read. `isMeddling`: another program has changed a committed control.
     func take(_ events: [ControlEvent]) -> (isIncomplete: Bool, isMeddling: Bool) {
         guard let snapshot else { return (false, false) }
         for event in events where !event.mustBeRead {
@@ -124,7 +124,7 @@ final class DeviceCache {
         var (ours, restored) = (ControlChanges(), ControlChanges())
         var others = old.map { ControlChanges(from: $0, to: new) } ?? ControlChanges()
         for name in configured { ours.values[name] = others.values.removeValue(forKey: name) }
-        // What was found was never told as the device's state: it changed while nobody looked.
+        // The found values were never published as the device's state: they changed between two snapshots.
         for (name, value) in found {
             others.values[name] = nil
             restored.values[name] = (value.json, new.configuration.controls[name]?.json)

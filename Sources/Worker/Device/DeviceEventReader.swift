@@ -3,8 +3,8 @@ import CaptureSources
 import Logging
 import ZeroMQ
 
-/// Takes what a device tells by itself, on the loop. After each batch it rests a while, in which the driver gathers: a device
-/// that tells something thousands of times a second costs no more than one that does so ten times.
+/// Reads a device's events on the loop. After each batch it pauses, while the driver collects: a device with thousands of events
+/// a second costs no more than one with ten.
 final class DeviceEventReader {
     private let queue: any DeviceEventQueue
     private let loop: Loop
@@ -21,7 +21,7 @@ final class DeviceEventReader {
     private static let rest: Int64 = 100
     /// More than any device has controls; what is left waits for the next turn.
     private static let eventsPerTurn = 1024
-    /// The same for a driver that says it has something to tell and hasn't.
+    /// The pause for a driver that announces events and has none.
     private static let longRest: Int64 = 5000
     /// Wakes in a row without an event after which a driver's readiness is not believed any more.
     private static let maximumEmptyWakes = 10
@@ -33,7 +33,7 @@ final class DeviceEventReader {
         watch()
     }
 
-    /// Waits for no more events, and lets go of the device.
+    /// Waits for no more events, and releases the device.
     func end() {
         loop.cancel(token)
         loop.cancel(restTimer)

@@ -1,4 +1,4 @@
-/// When a device is opened, streams and is closed again: a value that is told what happens and answers what to do.
+/// Decides when a device is opened, streams and is closed again: a value that gets what happens and returns what to do.
 ///
 /// ```
 /// closed → opening → open → starting → streaming
@@ -6,7 +6,7 @@
 ///    ├────────┘      │  └───────┴─ stopping┘
 ///    └──── closing ──┘
 /// ```
-/// One thing is under way at a time; what is wished meanwhile counts when it has ended.
+/// One action runs at a time; requests that arrive meanwhile count when it has ended.
 struct DeviceLifecycle {
     enum Phase: Equatable {
         case closed, opening, open, starting, streaming, stopping, closing
@@ -57,13 +57,13 @@ struct DeviceLifecycle {
     /// A stream that ran for so long has its past forgiven.
     private static let health: Int64 = 10_000_000_000
 
-    /// - Parameter idleTime: nanoseconds that the device stays open when nobody wants it any more.
+    /// - Parameter idleTime: nanoseconds that the device stays open when no client wants it any more.
     init(idleTime: Int64) { self.idleTime = idleTime }
 
     /// Times are monotonic nanoseconds.
     mutating func begin(at now: Int64) -> [Action] { next(now) }
 
-    /// Somebody holds the device's lock, or somebody wants frames, or no more.
+    /// Sets whether a client holds the device's lock, and whether frames are wanted.
     mutating func demand(isLocked: Bool, wantsFrames: Bool, at now: Int64) -> [Action] {
         self.isLocked = isLocked
         self.wantsFrames = wantsFrames
@@ -129,7 +129,7 @@ struct DeviceLifecycle {
     mutating func lost(at now: Int64) -> [Action] {
         switch phase {
         case .open, .starting, .streaming, .stopping:
-            // Both may be told of one loss.
+            // One loss may be reported twice.
             if !mustReopen {
                 mustReopen = true
                 backOff(now)
@@ -175,7 +175,7 @@ struct DeviceLifecycle {
         return next(now)
     }
 
-    // What failed once is tried again at once; what goes on failing, later and later.
+    // The first failure is followed by an immediate retry; further failures by longer and longer delays.
     private mutating func backOff(_ now: Int64) {
         if let firstFrameTime, now - firstFrameTime >= Self.health { failures = 0 }
         firstFrameTime = nil

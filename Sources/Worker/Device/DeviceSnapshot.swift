@@ -7,7 +7,7 @@ struct DeviceSnapshot: Hashable, Sendable {
     /// The controls' flags and ranges are those of that moment.
     var description: DeviceDescription
     var configuration: DeviceConfiguration
-    /// When reading it began: an event from before then tells nothing new. Monotonic nanoseconds.
+    /// When reading began: earlier events contain nothing new. Monotonic nanoseconds.
     var began: Int64
     /// When its controls were read: monotonic nanoseconds.
     var asOf: Int64

@@ -3,9 +3,10 @@ import LinuxIO
 import Synchronization
 import ZeroMQ
 
-/// The thread on which all calls to a device are made, in order; their results come back to the loop.
+/// The thread that makes the calls to a device that may block, in order: opening, closing, formats, controls, starting and stopping
+/// the stream. Their results come back to the loop. Frames and events are read on the loop itself, by calls that never block.
 ///
-/// A driver can sit in a call for seconds. The loop goes on meanwhile, and judges whether the call hangs.
+/// A driver may block in a call for seconds. The loop runs meanwhile, and decides whether the call hangs.
 final class DeviceThread<Device> {
     /// Work for the device; it answers what is then to be done on the loop.
     private typealias Job = (Device) -> () -> Void
@@ -68,9 +69,9 @@ final class DeviceThread<Device> {
     private var waiting: [Job] = []
     private var isBusy = false
 
-    /// Told when the device takes suspiciously long to answer, and when it does no more.
+    /// Called when ``busySince`` has changed: a request takes suspiciously long, or is over.
     var onBusy: (() -> Void)?
-    /// Told when it hangs: the device can't be used by this process any more.
+    /// Called when a request hangs: this process cannot use the device any more.
     var onHang: (() -> Void)?
     /// Since when one request to it has been taking suspiciously long (monotonic nanoseconds).
     private(set) var busySince: Int64?
@@ -80,9 +81,9 @@ final class DeviceThread<Device> {
 
     /// - Parameters:
     ///   - device: from here on used on the thread only.
-    ///   - clock: tells since when the device has owed an answer.
-    ///   - busyTime: nanoseconds after which a request is told.
-    ///   - hangTime: nanoseconds after which it is given up.
+    ///   - clock: has the start time of the request that runs.
+    ///   - busyTime: nanoseconds after which a request is reported as busy.
+    ///   - hangTime: nanoseconds after which a request hangs.
     init(
         _ loop: Loop, device: Device, clock: CallClock, busyTime: Int64 = 500_000_000, hangTime: Int64 = 10_000_000_000
     ) throws(SystemError) {
@@ -98,7 +99,7 @@ final class DeviceThread<Device> {
 
     /// Has the work done after all that was asked for before; then the completion is called on the loop.
     ///
-    /// Callers bound what they ask for: the life of the device asks for one thing at a time, orders are counted.
+    /// Callers limit their requests: the lifecycle of the device has one at a time, orders are counted.
     func perform<Value, Failure: Error>(
         _ work: @escaping (Device) throws(Failure) -> Value,
         then completion: @escaping (Result<Value, Failure>) -> Void
@@ -141,7 +142,7 @@ final class DeviceThread<Device> {
     }
 
     private func watch(from start: Int64) {
-        // One that was told is looked at again before it may hang: to say that it is over, where the work goes on with others.
+        // A request that was reported as busy is checked again before it may hang: its work may continue with other requests.
         let next = busySince == start ? min(start + hangTime, MonotonicClock.now() + busyTime) : start + busyTime
         timer = loop.schedule(at: next) { [weak self] in self?.judge() }
     }

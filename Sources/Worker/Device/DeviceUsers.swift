@@ -40,9 +40,9 @@ final class DeviceUsers {
     private var timer: Loop.Token?
 
     private static let maximumWaiting = 8
-    /// From one look to the next, nanoseconds: a client that goes on asking costs the machine ten a second.
+    /// From one search to the next, nanoseconds: a client that asks again and again costs ten searches a second.
     private static let interval: Int64 = 100_000_000
-    /// Renditions of one process that are told: one that subscribes to more says nothing by it.
+    /// Renditions that are returned of one process; further ones are left out.
     static let maximumRenditions = 16
 
     init(_ loop: Loop) throws(SystemError) {

@@ -2,16 +2,16 @@ import BusProtocol
 import BusServer
 import LinuxIO
 
-/// Has done what a device's life asks for, wakes it in time, and answers whoever holds the device.
+/// Runs the actions of a ``DeviceLifecycle``, wakes it in time, and answers the order that holds the device.
 final class LifecycleRunner<Snapshot> {
-    /// What is to be done at the device; each tells the life when it is done.
+    /// The actions on the device; each notifies the lifecycle when it is done.
     struct Steps {
         var open, start, stop, close: () -> Void
-        /// How the device is, as far as is known.
+        /// The last known state of the device.
         var snapshot: () -> Snapshot?
         /// Why it can't be opened, if so.
         var error: () -> BusError?
-        /// Something may be otherwise than it was.
+        /// Called when the state may have changed.
         var changed: () -> Void
     }
 
@@ -24,7 +24,7 @@ final class LifecycleRunner<Snapshot> {
     /// nil: nothing is done yet.
     var steps: Steps?
 
-    /// - Parameter idleMilliseconds: that the device stays open when nobody wants it any more.
+    /// - Parameter idleMilliseconds: how long the device stays open when no client wants it any more.
     init(device: String, _ loop: Loop, idleMilliseconds: Int) {
         self.device = device
         self.loop = loop
@@ -43,7 +43,7 @@ final class LifecycleRunner<Snapshot> {
     /// The opened device is of no use any more.
     var mustReopen: Bool { life.mustReopen }
 
-    /// Tells the life something that has happened at this time, and does what it asks for then.
+    /// Passes an event with the present time to the lifecycle, and runs the actions that it returns.
     func tell(_ what: (inout DeviceLifecycle, _ now: Int64) -> [DeviceLifecycle.Action]) {
         perform(what(&life, MonotonicClock.now()))
     }

@@ -1,7 +1,7 @@
 import BusServer
 import LinuxIO
 
-/// Notices that a stream gives no more frames without saying why: a halted endpoint, or a camera whose program has hung.
+/// Detects that a stream gives no more frames without an error: a halted endpoint, or a camera whose firmware has hung.
 final class SilenceDetector {
     private let loop: Loop
     private let limit: Int64
@@ -11,7 +11,7 @@ final class SilenceDetector {
 
     /// - Parameters:
     ///   - limit: nanoseconds.
-    ///   - onSilence: told once when nothing has been heard for so long.
+    ///   - onSilence: called when no frame has arrived for that long.
     init(_ loop: Loop, limit: Int64, onSilence: @escaping () -> Void) {
         self.loop = loop
         self.limit = limit
@@ -29,7 +29,7 @@ final class SilenceDetector {
         timer = nil
     }
 
-    // One timer a limit's time, not one a frame.
+    // One timer for each limit, not one for each frame.
     private func arm() {
         timer = loop.schedule(at: lastTime + limit) { [weak self] in self?.judge() }
     }

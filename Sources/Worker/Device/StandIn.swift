@@ -2,7 +2,7 @@ import BusProtocol
 import CaptureCore
 import JSON
 
-/// What was set at the device for a photo: it stands in for what it had until it is put back, and is never committed.
+/// What was set at the device for a photo: it replaces the previous values until they are restored, and is never committed.
 struct StandIn: Hashable, Sendable {
     /// How the device was.
     var before: DeviceConfiguration
@@ -14,7 +14,7 @@ struct StandIn: Hashable, Sendable {
     /// Names of controls.
     var controls: Set<String> { Set(plan.controls.map(\.name)) }
 
-    /// What is set by a plan, beside what was set before it.
+    /// What a plan sets, in addition to what was set before it.
     init(_ plan: ConfigurationPlan, before: DeviceConfiguration, beside known: StandIn?) {
         self.before = known?.before ?? before
         self.plan = plan

@@ -5,7 +5,7 @@ import CaptureSources
 import JSON
 import LinuxIO
 
-/// How the device is, as the coordinator is told it: whole, whenever it has changed, and at most twenty times a second.
+/// The state of the device as reported to the coordinator: complete, whenever it has changed, and at most twenty times a second.
 struct DeviceStatus {
     var isOpen = false
     var stream: String?
@@ -25,11 +25,11 @@ struct DeviceStatus {
     var standIn: StandIn?
     /// What the device itself says of the pressure that it is under.
     var pressure = SystemPressureState.nominal
-    /// It was told not to stream for that.
+    /// The coordinator has ordered it not to stream because of the pressure.
     var isHalted = false
-    /// Who began the zoom ramp that runs; null: none does.
+    /// The owner of the running zoom ramp; null: none runs.
     var zoomRamp = JSONValue.null
-    /// What the scene wants of a photo, as far as somebody wants to know.
+    /// What the scene needs of a photo; null: no session monitors it.
     var scene = JSONValue.null
     /// How many want each of the renditions that are made.
     var subscribers: [Rendition: Int] = [:]
@@ -67,7 +67,7 @@ extension FrameDuration {
     }
 }
 
-/// Sends the status when it is due.
+/// Reports the status to the coordinator when it is due.
 final class StatusReporter {
     private let loop: Loop
     private let read: () -> JSONValue
@@ -87,7 +87,7 @@ final class StatusReporter {
     /// Something may have changed.
     func touch() {
         guard timer == nil else { return }
-        // At the end of this turn at the earliest, so that what changes together is told together.
+        // At the end of this turn at the earliest, so that simultaneous changes are reported together.
         timer = loop.schedule(at: max(MonotonicClock.now(), lastTime + Self.interval)) { [weak self] in
             self?.timer = nil
             self?.tell()
@@ -97,7 +97,7 @@ final class StatusReporter {
     /// A new coordinator knows nothing yet.
     func forget() { sent = nil }
 
-    /// Tells now what has changed: before the answer to an order, so that nobody who has the answer finds the state behind it.
+    /// Reports changes now: before the reply to an order, so that a client with the reply never reads an older state.
     func tell() {
         let json = read()
         guard json != sent, send(.status(json)) else { return }

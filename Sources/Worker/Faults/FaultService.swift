@@ -6,7 +6,7 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Has the device suffer what is ordered, at once or by a script's times.
+/// Makes the device misbehave as ordered, at once or at the times of a script.
 final class FaultService {
     typealias Finish = (Result<JSONValue, BusError>) -> Void
 

@@ -6,8 +6,8 @@ import Glibc
 import LinuxIO
 import ZeroMQ
 
-/// A stream from its start to its end, on the loop: takes filled slots from the device, and gives it others to fill, so that it
-/// never runs dry.
+/// One run of a camera from start to stop, on the loop: takes filled slots from the device and gives it others to fill, so that it
+/// never runs out of slots.
 final class CameraStream {
     /// Random, as 16 hexadecimal digits: new at each start.
     var id: String { ring.stream }

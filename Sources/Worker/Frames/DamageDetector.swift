@@ -2,9 +2,9 @@ import CaptureCore
 import CaptureSources
 import Imaging
 
-/// Tells whole frames from damaged and short ones, which are counted and not passed on.
+/// Finds damaged and short frames, which are counted and not passed on.
 ///
-/// Drivers mark what they notice. That a compressed picture is short they don't: it is told by its first and last bytes.
+/// Drivers mark the damage that they notice. A compressed picture that is too short is recognized by its first and last bytes.
 struct DamageDetector {
     private let isJPEG: Bool
     /// Some cameras leave the end marker out always; where it came once, a picture without it is torn.

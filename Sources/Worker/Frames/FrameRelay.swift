@@ -8,7 +8,7 @@ import Imaging
 import LinuxIO
 import ZeroMQ
 
-/// What becomes of each frame: for every rendition that is wanted it is passed through, converted or left out, and published.
+/// Passes each frame on: for every wanted rendition it is passed through, converted or left out, and published.
 final class FrameRelay {
     let device: String
     private let socket: MediaSocket

@@ -4,13 +4,13 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Knows how to do what orders say.
+/// Carries out single orders for an ``OrderQueue``.
 protocol OrderHandler: AnyObject {
     /// It is the next, if nothing comes in before it.
     func willCarryOut(_ order: WorkerOrder)
     /// Does it, and calls the last argument once.
     func carryOut(_ order: WorkerOrder, _ finish: @escaping OrderQueue.Finish) throws(BusError)
-    /// Takes a change back that nobody will finish, and calls the last argument once.
+    /// Rolls back a change that no coordinator will finish, and calls the last argument once.
     func takeBack(_ transaction: String, _ finish: @escaping OrderQueue.Finish)
     /// One is done.
     func didCarryOut()
@@ -156,7 +156,7 @@ final class OrderQueue {
         startNext()
     }
 
-    // Whoever gave it has told its client by then that nothing came of it.
+    // The coordinator has returned an error to its client by then.
     private func checkDeadline(_ order: WorkerOrder) throws(BusError) {
         guard let deadline = order.deadline, !order.action.endsTransaction, MonotonicClock.now() > deadline else {
             return

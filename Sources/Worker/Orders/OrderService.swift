@@ -6,7 +6,7 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Carries out the coordinator's orders, one after the other, each answered once; the loop never waits for one.
+/// Serves the coordinator's orders to a camera, one after the other, each with one reply; the loop never waits for one.
 final class OrderService: OrderHandler {
     typealias Finish = OrderQueue.Finish
 
@@ -24,13 +24,13 @@ final class OrderService: OrderHandler {
     private(set) var preRoll = 0
     /// They want to know what the scene wants of a photo.
     private(set) var watchesScene = false
-    /// The device is not to stream, whoever wants its pictures: the machine, or it, is under too much pressure.
+    /// The device must not stream, even if frames are wanted: the machine, or the device, is under too much pressure.
     private(set) var isHalted = false
     /// That of the last change that was made or taken back.
     private(set) var generation: UInt64
     private(set) var committed: CommittedConfiguration?
 
-    /// Told when ``lockFence``, ``isInSession``, ``preRoll``, ``watchesScene``, ``isHalted``, ``generation`` or ``committed`` has changed.
+    /// Called when ``lockFence``, ``isInSession``, ``preRoll``, ``watchesScene``, ``isHalted``, ``generation`` or ``committed`` has changed.
     var onChange: (() -> Void)?
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
@@ -44,9 +44,9 @@ final class OrderService: OrderHandler {
     var zoom: ZoomController?
     /// Takes photos, and calls its last argument once.
     var onPhoto: ((WorkerOrder.Action, @escaping Finish) -> Void)?
-    /// Told before the device is set by order: whatever stands in there for a moment is to be put back first.
+    /// Called before an order sets the device: what was set for a photo is to be restored first.
     var onSetting: (() -> Void)?
-    /// Looks who uses the device, and calls its argument once.
+    /// Finds the users of the device, and calls its argument once.
     var onWho: ((@escaping Finish) -> Void)?
 
     init(
@@ -116,7 +116,7 @@ final class OrderService: OrderHandler {
                 // Beside the others: a photo waits for its frames while the device is set.
                 onPhoto?(order.action, line.answer(order))
             case .who:
-                // Beside the others: who has a device is asked most when its driver holds everything else up.
+                // Outside of the queue: clients ask for the users of a device mostly when its driver blocks everything else.
                 onWho? { [line] in line.reply(order, $0) }
             default:
                 try line.append(order)
@@ -133,7 +133,7 @@ final class OrderService: OrderHandler {
         if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }
     }
 
-    /// Transactions over several devices that are applied here, or being applied, and whose end was not told.
+    /// Transactions over several devices that are applied here, or being applied, and whose end was not ordered.
     var inDoubt: [String] { transactions.inDoubt }
 
     /// No coordinator will come: takes back what is in doubt, and calls the body when nothing is left to do.
@@ -147,7 +147,7 @@ final class OrderService: OrderHandler {
         onChange?()
     }
 
-    /// What readers are told while the device is halted.
+    /// The error that readers get while the device is halted.
     var halt: BusError {
         BusError(
             .interrupted,
@@ -343,7 +343,7 @@ final class OrderService: OrderHandler {
         }
     }
 
-    // Gets the device ready, works on it on its thread, and lets go of it.
+    // Gets the device ready, works on it on its thread, and releases it.
     private func perform<Value>(
         _ hold: DeviceLifecycle.Hold, sets plan: ConfigurationPlan? = nil,
         _ work: @escaping (CameraDevice) throws(BusError) -> Value,

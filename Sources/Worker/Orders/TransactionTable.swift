@@ -3,7 +3,7 @@ import JSON
 
 /// The changes of a device that are under way: each is checked, then made, then finished or taken back.
 ///
-/// A value that is told what happens; whoever makes the changes asks it what may be done.
+/// A pure value: it gets what happens, and decides what may be done next.
 struct TransactionTable<Prepared, Applied> {
     private enum Transaction {
         case prepared(Prepared, isShared: Bool)
@@ -29,7 +29,7 @@ struct TransactionTable<Prepared, Applied> {
 
     init(device: String) { self.device = device }
 
-    /// Those over several devices that are made here, or are being made, and whose end was not told.
+    /// Changes over several devices that are made here, or are being made, and whose end was not ordered.
     var inDoubt: [String] {
         let applied = transactions.filter { if case .applied(_, _, isShared: true) = $0.value { true } else { false } }
         return Set(applied.keys).union(applying.map { [$0] } ?? []).sorted()

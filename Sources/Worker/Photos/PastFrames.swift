@@ -77,7 +77,7 @@ final class PastFrames {
         stream = Stream(way: old.way, layout: old.layout, id: old.id, frameTime: old.frameTime, ring: ring)
     }
 
-    // MARK: The frame desk's
+    // MARK: For the frame relay
 
     /// A stream has ended, or nobody wants its past any more; what waits to be encoded is given back.
     func end(_ run: CameraStream?) {

@@ -9,8 +9,8 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Takes photos: has the device set and settled for each, keeps the frames that become photos, and has them made into files beside the
-/// loop. One has the device at a time, in the order in which they came; the others wait.
+/// Takes photos: sets the device for each and waits until it has settled, keeps the frames that become photos, and has files made of
+/// them on other threads. Concurrent requests are queued: one has the device at a time, in the order of arrival.
 final class PhotoPipeline {
     let device: String
     let loop: Loop

@@ -3,15 +3,15 @@ import Imaging
 import JSON
 import LinuxIO
 
-/// Looks now and then at the frames that come whether the scene wants a flash, or a picture that is steadied. Used on the loop.
+/// Measures at intervals whether the scene needs a flash or a stabilized picture. Used on the loop.
 final class SceneDetector {
     private let meter: FrameMeter
-    /// Nanoseconds; nil: the camera doesn't tell.
+    /// Nanoseconds; nil: the camera does not report it.
     private let exposureDuration: () -> Int64?
-    /// nil: nobody wants to know.
+    /// nil: no session monitors the scene.
     private var monitor: SceneMonitor?
 
-    /// Told when ``json`` has changed.
+    /// Called when ``json`` has changed.
     var onChange: (() -> Void)?
 
     /// Nanoseconds from one look to the next.
@@ -24,7 +24,7 @@ final class SceneDetector {
         meter.onLuma = { [weak self] in self?.saw($0) }
     }
 
-    /// {flash, stabilization}, each true or false; null: nobody wants to know.
+    /// {flash, stabilization}, each true or false; null: no session monitors the scene.
     var json: JSONValue {
         guard let monitor else { return .null }
         return ["flash": .bool(monitor.isFlashScene), "stabilization": .bool(monitor.isStabilizationScene)]
@@ -33,7 +33,7 @@ final class SceneDetector {
     func set(isWatching: Bool) {
         guard isWatching != (monitor != nil) else { return }
         if isWatching {
-            // Which of the two a session wants to know is the coordinator's business.
+            // The coordinator knows which of the two a session monitors.
             monitor = SceneMonitor(SceneMonitor.Settings(flash: .auto, stabilization: true))
             meter.ask(Self.whole, notBefore: 0)
         } else {

@@ -1,7 +1,7 @@
 import BusServer
 
-/// Forgets the lock of a coordinator that has gone: the next one tells its locks right after the hello, and one that isn't told then ended
-/// while there was no coordinator.
+/// Forgets the lock of a coordinator that has ended: the next one orders its locks right after the hello. A lock that is not ordered then
+/// has ended while there was no coordinator.
 final class LockExpiry {
     private let loop: Loop
     private let milliseconds: Int64
@@ -17,7 +17,7 @@ final class LockExpiry {
         self.forget = forget
     }
 
-    /// A coordinator has come.
+    /// A coordinator has connected.
     func connected() {
         guard let fence = known() else { return }
         loop.cancel(timer)
@@ -26,7 +26,7 @@ final class LockExpiry {
         }
     }
 
-    /// It has told its lock.
+    /// The coordinator has ordered its lock.
     func told() {
         loop.cancel(timer)
         timer = nil

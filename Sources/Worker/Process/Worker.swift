@@ -36,7 +36,7 @@ public final class Worker {
     private var ending: ProcessEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
-    /// Whether its readers were told that it is halted.
+    /// Whether readers have been notified that it is halted.
     private var wasHalted = false
     private var toldDescription: DeviceDescription?
 
@@ -140,7 +140,7 @@ public final class Worker {
         connect()
     }
 
-    /// Runs until the worker is told to end, or can't go on.
+    /// Runs until an order or a signal ends the worker, or a failure.
     public func run(signals: SignalDescriptor? = nil) -> ProcessEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
@@ -238,7 +238,7 @@ public final class Worker {
         photos.onWish = { [weak self] in self?.wish() }
         photos.obstacle = { [weak self] in self?.obstacle }
         photos.onProgress = { [link] job, progress, members, file in
-            // What is still being made for the library when the coordinator has gone is told to nobody.
+            // Without a coordinator, photos for the library are completed and not reported.
             !link.isConnected || link.send(.photo(job: job, stage: progress, members: members), attachment: file)
         }
         photos.onStandIn = { [weak self] in self?.status?.tell() }
@@ -283,12 +283,12 @@ public final class Worker {
         // Hundreds of rows, mostly the same as at the opening before.
         guard let description = controller.snapshot?.description, description != toldDescription else { return }
         toldDescription = description
-        // Who has been told what the device can be takes it for ready: how it is has come by then.
+        // A described device counts as ready: the coordinator must have its status by then.
         status?.tell()
         link.send(.description(description.json))
     }
 
-    // The state first: whoever hears that something has changed finds it there.
+    // The state first: a client that gets the event finds the change in the state.
     private func tell(_ event: String, _ members: [String: JSONValue]) {
         status?.tell()
         link.send(.event(event, members))

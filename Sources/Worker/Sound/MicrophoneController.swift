@@ -7,7 +7,7 @@ import FrameRing
 import LinuxIO
 import Logging
 
-/// Carries out on the microphone what its life (``DeviceLifecycle``) asks for, and knows how the microphone is.
+/// Opens, starts, stops and closes a microphone as its ``DeviceLifecycle`` decides, and holds its present state.
 final class MicrophoneController {
     private let device: String
     private let loop: Loop
@@ -42,11 +42,11 @@ final class MicrophoneController {
     /// That of the last committed configuration, for what is published.
     var generation: UInt64 = 0 { didSet { run?.generation = generation } }
 
-    /// Told when something of what is told in the state has changed.
+    /// Called when the published state changes.
     var onChange: (() -> Void)?
-    /// Told after each opening.
+    /// Called after each opening.
     var onOpened: (() -> Void)?
-    /// Told what a work that was no order has left behind.
+    /// Called with the report of work that was not an order.
     var onReported: ((MicrophoneDevice.Report) -> Void)?
     /// Told of controls that something else has changed: their old and new values by name.
     var onControls: (([String: (old: ControlValue?, new: ControlValue?)]) -> Void)?
@@ -83,7 +83,7 @@ final class MicrophoneController {
         return counts
     }
 
-    // MARK: Wishes
+    // MARK: Requests
 
     /// Opens the microphone for the first time.
     func begin() { life.tell { $0.begin(at: $1) } }

@@ -4,11 +4,11 @@ import CaptureSources
 import JSON
 import LinuxIO
 
-/// The microphone and what is to be set at it. Lives on the device thread.
+/// A microphone with its committed configuration. Used on the device thread only.
 ///
-/// Another program may change a microphone while it is closed, so what was last set by order is put back whenever it is opened.
+/// Another program may change a microphone while it is closed, so the committed configuration is restored at each opening.
 final class MicrophoneDevice {
-    /// What the loop is to know after each work.
+    /// The state that the loop gets after each job.
     struct Report {
         var snapshot: SoundSnapshot?
         var generation: UInt64

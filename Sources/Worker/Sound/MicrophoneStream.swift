@@ -7,7 +7,7 @@ import FrameRing
 import LinuxIO
 import ZeroMQ
 
-/// The capture of a microphone from its start to its end, on the loop: takes what comes, period by period, and publishes it.
+/// One run of a microphone from start to stop, on the loop: takes the sound period by period and publishes it.
 final class MicrophoneStream {
     /// Random, as 16 hexadecimal digits: new at each start.
     let id = hexadecimal(randomBytes(8))

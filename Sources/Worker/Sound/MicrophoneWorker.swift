@@ -34,7 +34,7 @@ public final class MicrophoneWorker {
     private var lastWords: BusError?
     private var toldDescription: JSONValue?
     private var overruns: OverrunReporter?
-    /// Whether its readers were told that it is halted.
+    /// Whether readers have been notified that it is halted.
     private var wasHalted = false
 
     /// Messages that wait for a slow subscriber: of sound nothing is to be lost for a moment's pause, and a second of it is little.
@@ -120,7 +120,7 @@ public final class MicrophoneWorker {
         }
     }
 
-    /// Runs until the worker is told to end, or can't go on.
+    /// Runs until an order or a signal ends the worker, or a failure.
     public func run(signals: SignalDescriptor? = nil) -> ProcessEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
@@ -329,12 +329,12 @@ public final class MicrophoneWorker {
     private func tellDescription() {
         guard let description = controller.snapshot?.description.json, description != toldDescription else { return }
         toldDescription = description
-        // Who has been told what the device can be takes it for ready: how it is has come by then.
+        // A described device counts as ready: the coordinator must have its status by then.
         status?.tell()
         link.send(.description(description))
     }
 
-    // The state first: whoever hears that something has changed finds it there.
+    // The state first: a client that gets the event finds the change in the state.
     private func tell(_ event: String, _ members: [String: JSONValue]) {
         status?.tell()
         link.send(.event(event, members))

@@ -1,19 +1,19 @@
 import BusServer
 
-/// Has it be told that sound was lost: the first time at once, and what comes after it together, as a machine that is too slow loses
-/// some hundreds of times a second.
+/// Reports lost sound: the first loss at once, and later ones once a second, as a machine that is too slow loses sound some hundreds of
+/// times a second.
 final class OverrunReporter {
     private let loop: Loop
     private let count: () -> UInt64
     private let tell: () -> Void
     private var timer: Loop.Token?
 
-    /// From one word to the next, milliseconds.
+    /// From one report to the next, milliseconds.
     private static let period: Int64 = 1000
 
     /// - Parameters:
-    ///   - count: how often sound was lost so far.
-    ///   - tell: tells it.
+    ///   - count: returns how often sound was lost so far.
+    ///   - tell: reports it.
     init(_ loop: Loop, count: @escaping () -> UInt64, tell: @escaping () -> Void) {
         self.loop = loop
         self.count = count

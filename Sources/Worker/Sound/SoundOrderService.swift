@@ -6,7 +6,7 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Carries out the coordinator's orders to a microphone, one after the other, each answered once; the loop never waits for one.
+/// Serves the coordinator's orders to a microphone, one after the other, each with one reply; the loop never waits for one.
 final class SoundOrderService: OrderHandler {
     typealias Finish = OrderQueue.Finish
 
@@ -31,7 +31,7 @@ final class SoundOrderService: OrderHandler {
     var onFault: ((JSONValue, @escaping Finish) -> Void)?
     /// These may come in from now on.
     var onAdmit: ((DoorList) -> Void)?
-    /// Looks who uses the device, and calls its argument once.
+    /// Finds the users of the device, and calls its argument once.
     var onWho: ((@escaping Finish) -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
@@ -116,7 +116,7 @@ final class SoundOrderService: OrderHandler {
         if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }
     }
 
-    /// Transactions over several devices that are applied here, or being applied, and whose end was not told.
+    /// Transactions over several devices that are applied here, or being applied, and whose end was not ordered.
     var inDoubt: [String] { transactions.inDoubt }
 
     /// No coordinator will come: takes back what is in doubt, and calls the body when nothing is left to do.
@@ -240,7 +240,7 @@ final class SoundOrderService: OrderHandler {
                     .deviceDisconnected, "\(device) has not been looked at yet.", ["device": .string(device)]))
     }
 
-    // Gets the device ready, works on it on its thread, and lets go of it.
+    // Gets the device ready, works on it on its thread, and releases it.
     private func perform<Value>(
         _ hold: DeviceLifecycle.Hold, _ work: @escaping (MicrophoneDevice) throws(BusError) -> Value,
         then body: @escaping (Result<Value, BusError>) -> Void

@@ -2,7 +2,7 @@ import BusProtocol
 import Delivery
 import JSON
 
-/// What the subscribers of a microphone's media socket ask for: which renditions of its sound, its level, and what is refused.
+/// The subscriptions at the media socket of a microphone: the renditions of its sound to be made, its level, and the refused topics.
 struct SoundSubscriptionTable {
     typealias Wanted = RenditionTable<SoundRendition>.Wanted
 

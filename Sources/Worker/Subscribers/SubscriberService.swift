@@ -6,7 +6,7 @@ import JSON
 import LinuxIO
 import ZeroMQ
 
-/// Those who get frames of a camera, at its media socket and as rings: what they ask for is what is made, and who gets none is told why.
+/// Serves the subscribers of a camera, at its media socket and as rings: has the wanted renditions made, and publishes why there are none.
 final class SubscriberService {
     private let device: String
     private let socket: MediaSocket
@@ -21,14 +21,14 @@ final class SubscriberService {
 
     /// Why there are no frames at all, if so.
     var obstacle: () -> BusError? = { nil }
-    /// Told when ``wantsFrames`` may have changed.
+    /// Called when ``wantsFrames`` may have changed.
     var onWish: (() -> Void)?
-    /// Told when ``counts`` may have changed.
+    /// Called when ``counts`` may have changed.
     var onChange: (() -> Void)?
     /// Nothing can be sent any more.
     var onFailure: ((String) -> Void)?
 
-    /// Opens the door for rings.
+    /// Opens the socket for rings.
     init(_ options: WorkerOptions, _ process: DeliveryProcess, _ frames: FrameRelay) throws(SystemError) {
         device = options.device
         socket = process.socket
@@ -70,7 +70,7 @@ final class SubscriberService {
         }
     }
 
-    /// Somebody is there who wants frames.
+    /// Whether at least one rendition is wanted.
     var wantsFrames: Bool { !table.wanted.isEmpty }
 
     // MARK: Coming and going
@@ -127,7 +127,7 @@ final class SubscriberService {
         return needsRestart
     }
 
-    // MARK: What they are told
+    // MARK: Errors
 
     /// Sends a message to all who subscribe to the topic.
     func publish(_ topic: [UInt8], _ header: [UInt8]) {
@@ -138,13 +138,13 @@ final class SubscriberService {
         }
     }
 
-    /// Why somebody gets no frames may be otherwise now.
+    /// Publishes the reasons why there are no frames, if they have changed.
     func tellFailures() {
         errors.setFailures(failures)
         rings.setFailures(ringFailures)
     }
 
-    /// Once a second: who gets no frames is told again, and what could not be had is tried again.
+    /// Once a second: publishes all errors again, and tries again what failed.
     func remind() {
         errors.publishAll(table.refused + failures)
         frames.retry()
@@ -156,9 +156,9 @@ final class SubscriberService {
 
     private var ringFailures: [(rendition: Rendition, error: BusError)] { frames.ringFailures(obstacle()) }
 
-    // MARK: Who is there
+    // MARK: Counts
 
-    /// That one of several who want the same has left is seen a second later.
+    /// If one of several subscribers of a topic has left, that is seen a second later.
     func recount() {
         counted = nil
         onChange?()
