@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Delivery
 import JSON
 import Testing
 
@@ -93,7 +94,7 @@ import Testing
     @Test("one rendition too many waits for a place; levels take none")
     func limit() {
         var table = SoundSubscriptionTable(device: "mic0", maximumRenditions: 2)
-        func add(_ topic: String) -> SoundSubscriptionTable.Change { table.subscribe(Array(topic.utf8)) }
+        func add(_ topic: String) -> SubscriptionChange { table.subscribe(Array(topic.utf8)) }
         #expect(add("audio/mic0/native/") == .wanted && add("audio/mic0/s16/") == .wanted)
         #expect(add("level/mic0/") == .wanted && add("level/mic0/") == .none)
         guard case .refused(_, let error) = add("audio/mic0/f32:16000x1/") else {
