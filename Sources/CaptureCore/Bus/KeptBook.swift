@@ -1,13 +1,13 @@
 public import JSON
 
-/// What is kept in a file of its own, whole.
+/// A value that is stored in a file of its own, as a whole.
 public protocol KeptBook: Hashable, Sendable {
     /// An empty one.
     init()
     /// Reads what ``json`` writes.
     init(json: JSONValue) throws(BookDamage)
     var json: JSONValue { get }
-    /// What of it could not be read, each with why.
+    /// The entries that could not be read, each with the reason.
     var leftOut: [String] { get }
 }
 
@@ -21,7 +21,7 @@ public struct BookDamage: Error, Hashable, Sendable, CustomStringConvertible {
 
     public init(description: String) { self.description = description }
 
-    /// The member that holds the book's entries, if the book is of that version.
+    /// The member with the entries, if the stored text has that version.
     static func members(
         _ name: String, of json: JSONValue, version: Int
     ) throws(BookDamage) -> [String: JSONValue] {

@@ -46,7 +46,7 @@ public struct StreamSetting: Hashable, Sendable {
     }
 }
 
-/// What one of those who want something gets.
+/// What a served demand gets.
 public struct Delivery: Hashable, Sendable {
     /// What to subscribe to.
     public var rendition: Rendition

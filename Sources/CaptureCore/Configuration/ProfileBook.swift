@@ -1,7 +1,7 @@
 public import BusProtocol
 public import JSON
 
-/// The named profiles of settings, as they are kept. A value; who keeps it on disk decides when.
+/// The named profiles of settings, in their stored form. A value; its owner decides when to write it to disk.
 public struct ProfileBook: Hashable, Sendable, KeptBook {
     public static let version = 1
     public static let maximumProfiles = 256
@@ -18,7 +18,7 @@ public struct ProfileBook: Hashable, Sendable, KeptBook {
     /// The names, in the order of the alphabet.
     public var names: [String] { profiles.keys.sorted() }
 
-    /// Takes a profile, in the place of one of that name.
+    /// Adds a profile; it replaces a profile of the same name.
     ///
     /// - Throws: `invalidParams` for what is no name, `limitExceeded` for one too many, or too large a one.
     public mutating func save(_ profile: Profile, as name: String) throws(BusError) {
@@ -49,7 +49,7 @@ public struct ProfileBook: Hashable, Sendable, KeptBook {
         return profile
     }
 
-    /// Forgets the profile of that name.
+    /// Removes the profile of that name.
     ///
     /// - Throws: `profileNotFound`.
     public mutating func delete(_ name: String) throws(BusError) {
@@ -67,7 +67,7 @@ public struct ProfileBook: Hashable, Sendable, KeptBook {
         ["version": JSONValue(Self.version), "profiles": .object(profiles.mapValues(Self.json))]
     }
 
-    /// Reads what ``json`` writes; one that is wrong in any part is wrong as a whole.
+    /// Reads what ``json`` writes. If any part is wrong, all of it is refused.
     public init(json: JSONValue) throws(BookDamage) {
         let members = try BookDamage.members("profiles", of: json, version: Self.version)
         guard members.count <= 4 * Self.maximumProfiles else {

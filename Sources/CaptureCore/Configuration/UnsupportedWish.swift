@@ -1,6 +1,6 @@
 import BusProtocol
 
-/// Says why a device can't do what somebody wants, whoever else is there.
+/// Explains why a device cannot serve a demand, even if it is the only one.
 struct UnsupportedWish {
     let device: String
     let table: FormatTable

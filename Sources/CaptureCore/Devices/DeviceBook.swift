@@ -1,11 +1,11 @@
 public import JSON
 
-/// What is remembered of devices for good: which id stands for which camera, what it is called, and how it was last set.
+/// What is stored of devices permanently: which id stands for which camera, its name, and its last configuration.
 ///
-/// A value; who keeps it on disk decides when. It is bounded: what was not seen for longest goes first, and what somebody has
-/// named or set goes after everything else.
+/// A value; its owner decides when to write it to disk. It is bounded: the entry that was not seen for longest goes first, and
+/// entries with an alias or a configuration go last.
 public struct DeviceBook: Hashable, Sendable {
-    /// What is remembered of one device.
+    /// What is stored of one device.
     public struct Entry: Hashable, Sendable {
         /// The name for people.
         public var name: String
@@ -13,7 +13,7 @@ public struct DeviceBook: Hashable, Sendable {
         public var alias: String?
         /// The device id that it has without an alias.
         public var made: String?
-        /// The last committed configuration, as its worker tells it.
+        /// The last committed configuration, as reported by its worker.
         public var committed: JSONValue?
         /// Its stabilization was turned on for sessions or movies, and not off since; ``committed`` has it on then.
         public var isStabilized = false
@@ -55,8 +55,8 @@ public struct DeviceBook: Hashable, Sendable {
 
     public init() {}
 
-    /// How far ahead of the fences in use ``fence`` is put, and how near they may come: what is written later than they are
-    /// must not be overtaken.
+    /// How far ahead of the fences in use ``fence`` is set. It is set again when less than half of that is left: fences in use must
+    /// never exceed the stored number.
     private static let fenceReserve: UInt64 = 1 << 16
 
     /// Fences up to this one may be in use.
@@ -69,9 +69,9 @@ public struct DeviceBook: Hashable, Sendable {
 
     public subscript(uniqueID: String) -> Entry? { entries[uniqueID] }
 
-    /// Changes what is remembered of a device, which begins with the name and the time given.
+    /// Changes the entry of a device; a new entry begins with the given name and time.
     ///
-    /// - Returns: whether anything is different now.
+    /// - Returns: whether the entry has changed.
     @discardableResult
     public mutating func update(
         _ uniqueID: String, name: String, at seconds: Int64, _ change: (inout Entry) -> Void
@@ -84,7 +84,7 @@ public struct DeviceBook: Hashable, Sendable {
         return true
     }
 
-    /// Forgets what is too much.
+    /// Removes entries beyond the limits.
     ///
     /// - Parameter kept: `uniqueID`s of devices that are in use, which stay.
     public mutating func prune(keeping kept: Set<String>) {
@@ -96,7 +96,7 @@ public struct DeviceBook: Hashable, Sendable {
         }
         let tooMany = claims.count - Self.maximumClaims
         if tooMany > 0 {
-            // Those of devices that are not remembered either; a shared one stands for what was learnt of a maker.
+            // Claims of devices without an entry first; a shared claim stands for all cameras of a maker and goes last.
             let least = claims.filter { entries[$0.key] == nil && !kept.contains($0.key) }
                 .sorted { ($0.value.isShared ? 1 : 0, $0.key) < ($1.value.isShared ? 1 : 0, $1.key) }
             for (id, _) in least.prefix(tooMany) { claims[id] = nil }
@@ -124,12 +124,12 @@ public struct DeviceBook: Hashable, Sendable {
         ]
     }
 
-    /// Why a text is no book.
+    /// Why a stored text cannot be read.
     public struct Damage: Error, Hashable, Sendable, CustomStringConvertible {
         public var description: String
     }
 
-    /// Reads what ``json`` writes. One that is wrong in any part is wrong as a whole: half a memory would swap cameras.
+    /// Reads what ``json`` writes. If any part is wrong, all of it is refused: half of the entries could swap cameras.
     public init(json: JSONValue) throws(Damage) {
         guard let version = json["version"]?.integer else { throw Damage(description: "it has no version") }
         guard version == Self.version else {

@@ -1,7 +1,7 @@
 public import BusProtocol
 public import JSON
 
-/// What a client wants of a movie beside what it is of: the params of `movie.start` that one movie or a whole rig's have in common.
+/// How a client wants a movie to be recorded: the params of `movie.start` that are the same for one movie and for those of a rig.
 public struct MovieWish: Hashable, Sendable {
     public var video: MovieRequest.Video
     public var audio: MovieRequest.Audio

@@ -1,8 +1,8 @@
 public import JSON
 
-/// Who may do what: the roles that the configuration gives, and the decisions of administrators where it leaves them the choice.
+/// The permission of each user: the roles of the configuration, and the decisions of administrators where a role leaves them the choice.
 ///
-/// A value; who keeps its decisions on disk (``json``) decides when. It is bounded.
+/// A value; its owner decides when to write the decisions to disk (``json``). It is bounded.
 public struct AuthorizationBook: Hashable, Sendable {
     /// What an administrator has decided.
     public struct Decision: Hashable, Sendable {
@@ -24,9 +24,9 @@ public struct AuthorizationBook: Hashable, Sendable {
         public var status: AuthorizationStatus { isGranted ? .authorized : .denied }
     }
 
-    /// That a user has asked, and nobody has answered.
+    /// A user's request that no administrator has answered.
     public struct Question: Hashable, Sendable {
-        /// What for, in the user's words; nil: the user has only tried, and the bus asks.
+        /// The reason, in the user's words; nil: the user has only tried, and the bus asks.
         public var reason: String?
         /// Seconds since 1970.
         public var since: Int64
@@ -51,7 +51,7 @@ public struct AuthorizationBook: Hashable, Sendable {
     }
 
     public static let version = 1
-    /// Users about whom something is decided.
+    /// Users with a decision.
     public static let maximumUsers = 4096
     /// Users who have asked.
     public static let maximumQuestions = 256
@@ -64,7 +64,7 @@ public struct AuthorizationBook: Hashable, Sendable {
 
     public init(policy: AuthorizationPolicy) { self.policy = policy }
 
-    // MARK: What is so
+    // MARK: State
 
     /// - Parameter groups: those that the kernel names.
     public func role(uid: UInt32, groups: Set<UInt32>) -> AuthorizationRole { policy.role(uid: uid, groups: groups) }
@@ -79,30 +79,30 @@ public struct AuthorizationBook: Hashable, Sendable {
         role(uid: uid, groups: groups) != .view && status(uid: uid, groups: groups, media: media) == .authorized
     }
 
-    /// Whether it is somebody on another machine of whom no gateway has spoken since the bus was started. Who that is asks nothing, and what it
-    /// has from before goes on until then: of it nobody can say that it may not.
+    /// Whether this is a remote user that no gateway has reported since the start of the bus. Such a user makes no requests, and keeps
+    /// what it had until a gateway reports it: before that, its permission is unknown.
     public func isUnheard(uid: UInt32) -> Bool { RemoteUser.uids.contains(uid) && policy.remotes[uid] == nil }
 
-    /// What a worker of a device of that medium has to know.
+    /// The access list for the workers of devices of that medium.
     public func doors(_ media: AuthorizationMedia) -> DoorList {
         DoorList(
             policy: policy, media: media, granted: Set(decisions.filter { $0.value[media]?.isGranted == true }.keys))
     }
 
-    /// Users about whom something is decided or asked.
+    /// Users with a decision or a request.
     public var users: Set<UInt32> { Set(decisions.keys).union(questions.keys) }
 
-    // MARK: Questions
+    // MARK: Requests
 
-    /// What came of asking.
+    /// The result of a request.
     public enum Answer: Hashable, Sendable {
         /// It is decided already.
         case decided(AuthorizationStatus)
-        /// It is to be told; or (false) it was told before.
+        /// It is to be published; false: it was published before.
         case pending(isNew: Bool)
     }
 
-    /// A user asks. Only who is `notDetermined` does; a later reason takes the place of an earlier one.
+    /// Adds a user's request. Only users who are `notDetermined` have one; a later reason replaces an earlier one.
     public mutating func ask(
         uid: UInt32, groups: Set<UInt32>, media: AuthorizationMedia, _ question: Question
     ) throws(Refusal) -> Answer {
@@ -114,13 +114,13 @@ public struct AuthorizationBook: Hashable, Sendable {
         }
         if let before, before.reason == question.reason || question.reason == nil { return .pending(isNew: false) }
         questions[uid, default: [:]][media] = question
-        // Another reason for the same is no news to anybody but who looks: else one user could fill the log with them.
+        // A new reason for the same request is not published: a user could fill the log with reasons.
         return .pending(isNew: before?.reason == nil)
     }
 
     /// The bus asks for a user who has tried: once, until that is reset.
     ///
-    /// - Returns: whether that is to be told.
+    /// - Returns: whether that is to be published.
     public mutating func askByItself(
         uid: UInt32, groups: Set<UInt32>, media: AuthorizationMedia, _ question: Question
     ) -> Bool {
@@ -131,9 +131,9 @@ public struct AuthorizationBook: Hashable, Sendable {
         return true
     }
 
-    /// The user does not ask any more.
+    /// Withdraws the user's request.
     ///
-    /// - Returns: false: it had not asked.
+    /// - Returns: false: there was none.
     @discardableResult
     public mutating func withdraw(uid: UInt32, media: AuthorizationMedia) -> Bool {
         guard questions[uid]?.removeValue(forKey: media) != nil else { return false }
@@ -150,7 +150,7 @@ public struct AuthorizationBook: Hashable, Sendable {
         uid: UInt32, media: AuthorizationMedia, _ decision: Decision
     ) throws(Refusal) {
         let role = policy.role(uid: uid, groups: [])
-        // What those on other machines may, their keys say.
+        // The keys of remote users decide their permission.
         guard !RemoteUser.uids.contains(uid), role == .ask || isOpenByGroup(uid) else { throw .configured(role) }
         guard decisions[uid] != nil || decisions.count < Self.maximumUsers else {
             throw .tooMany(maximum: Self.maximumUsers)
@@ -159,14 +159,14 @@ public struct AuthorizationBook: Hashable, Sendable {
         withdraw(uid: uid, media: media)
     }
 
-    // Which group a connection comes with is not known here: a rule of one may leave the choice.
+    // The group of a connection is not known here: the rule of a group may leave the choice.
     private func isOpenByGroup(_ uid: UInt32) -> Bool {
         uid != 0 && uid != policy.owner && policy.users[uid] == nil && policy.groups.values.contains(.ask)
     }
 
-    /// Takes back what was decided and asked, as if nobody ever had.
+    /// Removes the user's decisions and requests.
     ///
-    /// - Returns: the media that anything is different about.
+    /// - Returns: the media for which anything has changed.
     @discardableResult
     public mutating func reset(uid: UInt32, media: [AuthorizationMedia]) -> [AuthorizationMedia] {
         media.filter { media in
@@ -184,7 +184,7 @@ public struct AuthorizationBook: Hashable, Sendable {
         Set(decisions.filter { $0.value.values.contains(where: \.isOnce) }.keys)
     }
 
-    /// What was decided once about the user is over.
+    /// Removes the decisions for once about the user.
     ///
     /// - Returns: the media that it was about.
     @discardableResult
@@ -194,7 +194,7 @@ public struct AuthorizationBook: Hashable, Sendable {
 }
 
 extension AuthorizationBook {
-    /// Why a text is no book.
+    /// Why a stored text cannot be read.
     public struct Damage: Error, Hashable, Sendable, CustomStringConvertible {
         public var description: String
     }
@@ -225,8 +225,7 @@ extension AuthorizationBook {
         ]
     }
 
-    /// Takes in what ``json(boot:)`` wrote. One that is wrong in any part is wrong as a whole: half a list might leave out a
-    /// denial.
+    /// Reads what ``json(boot:)`` wrote. If any part is wrong, all of it is refused: half a list might leave out a denial.
     public mutating func takeDecisions(_ json: JSONValue, boot: String) throws(Damage) {
         guard json["version"]?.integer == Int64(Self.version) else {
             throw Damage(description: "it has no version that this program knows")

@@ -65,7 +65,7 @@ public struct AuthorizationPolicy: Hashable, Sendable {
     }
 }
 
-/// Who may come in at the doors of one device: what its worker knows of permission, by itself, also while there is no coordinator.
+/// The users who may connect to the sockets of one device: what its worker knows of permission, also without a coordinator.
 public struct DoorList: Hashable, Sendable {
     public var policy: AuthorizationPolicy
     public var media: AuthorizationMedia

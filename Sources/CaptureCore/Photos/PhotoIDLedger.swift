@@ -1,9 +1,9 @@
 public import BusProtocol
 import JSON
 
-/// The ids that photos had: each is good for one request, whatever becomes of it.
+/// The used ids of photos: each id is valid for one request, even if the request fails.
 ///
-/// Bounded: of so many ids, the one that was used first is forgotten first.
+/// Bounded: when the table is full, the oldest id is forgotten.
 public struct PhotoIDLedger: Sendable {
     public static let usualMaximum = 65_536
 

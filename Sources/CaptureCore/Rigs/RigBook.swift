@@ -14,7 +14,7 @@ public struct Rig: Hashable, Sendable {
     }
 }
 
-/// The rigs: those of the configuration file, which only that can change, and those that clients made, which are kept.
+/// The rigs: those of the configuration file, which only the file can change, and those that clients made, which are stored.
 public struct RigBook: Hashable, Sendable, KeptBook {
     public static let version = 1
     public static let maximumRigs = 64
@@ -25,7 +25,7 @@ public struct RigBook: Hashable, Sendable, KeptBook {
 
     /// Those that clients made, by name.
     public private(set) var made: [String: Rig] = [:]
-    /// Those of the configuration file, by name: they go before the others, and are not kept here.
+    /// Those of the configuration file, by name: they have priority, and are not stored here.
     public var configured: [String: Rig] = [:]
 
     public init() {}
@@ -38,7 +38,7 @@ public struct RigBook: Hashable, Sendable, KeptBook {
 
     public func isConfigured(_ name: String) -> Bool { configured[name] != nil }
 
-    /// Takes a rig, in the place of one of that name.
+    /// Adds a rig; it replaces a rig of the same name.
     ///
     /// - Throws: `invalidParams` for what is no name or stands in the configuration file, `limitExceeded` for one too many.
     public mutating func set(_ rig: Rig, as name: String) throws(BusError) {
@@ -54,7 +54,7 @@ public struct RigBook: Hashable, Sendable, KeptBook {
         made[name] = rig
     }
 
-    /// Forgets a rig that a client made.
+    /// Removes a rig that a client made.
     ///
     /// - Throws: `rigNotFound`, or `invalidParams` for one of the configuration file.
     public mutating func delete(_ name: String) throws(BusError) {
@@ -82,7 +82,7 @@ public struct RigBook: Hashable, Sendable, KeptBook {
         ]
     }
 
-    /// Reads what ``json`` writes; one that is wrong in any part is wrong as a whole.
+    /// Reads what ``json`` writes. If any part is wrong, all of it is refused.
     public init(json: JSONValue) throws(BookDamage) {
         let members = try BookDamage.members("rigs", of: json, version: Self.version)
         guard members.count <= 4 * Self.maximumRigs else { throw BookDamage(description: "it has too many entries") }

@@ -1,7 +1,7 @@
 public import BusProtocol
 public import JSON
 
-/// The takes that are not over, as they are kept. A value; who keeps it on disk decides when.
+/// The takes that have not ended, in their stored form. A value; its owner decides when to write it to disk.
 public struct TakeBook: Hashable, Sendable, KeptBook {
     public static let version = 1
     public static let maximumTakes = 64
@@ -31,7 +31,7 @@ public struct TakeBook: Hashable, Sendable, KeptBook {
         return take
     }
 
-    /// Takes a new one in.
+    /// Adds a take.
     ///
     /// - Throws: `limitExceeded`.
     public mutating func add(_ take: KeptTake) throws(BusError) {
@@ -47,7 +47,7 @@ public struct TakeBook: Hashable, Sendable, KeptBook {
 
     /// Changes a take.
     ///
-    /// - Throws: `takeNotFound`, and what the body throws; nothing is otherwise then.
+    /// - Throws: `takeNotFound`, and what the body throws; nothing is changed then.
     public mutating func change<Value>(
         _ id: String, _ body: (inout KeptTake) throws(BusError) -> Value
     ) throws(BusError) -> Value {
@@ -57,7 +57,7 @@ public struct TakeBook: Hashable, Sendable, KeptBook {
         return value
     }
 
-    /// Forgets a take: it is over.
+    /// Removes a take that has ended.
     public mutating func remove(_ id: String) { byID[id] = nil }
 
     // MARK: As JSON
@@ -66,7 +66,7 @@ public struct TakeBook: Hashable, Sendable, KeptBook {
         ["version": JSONValue(Self.version), "takes": .object(byID.mapValues(\.keptJSON))]
     }
 
-    /// Reads what ``json`` writes. A take that can't be read is left out: the others are not lost with it.
+    /// Reads what ``json`` writes. A take that cannot be read is left out; the others are kept.
     public init(json: JSONValue) throws(BookDamage) {
         let members = try BookDamage.members("takes", of: json, version: Self.version)
         guard members.count <= 4 * Self.maximumTakes else { throw BookDamage(description: "it has too many entries") }

@@ -5,9 +5,9 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Takes a camera's frames out of its ring, on a thread of its own, and puts them where they wait to be written.
+/// Takes a camera's frames out of its ring, on a thread of its own, and puts them into the queue of the writing thread.
 ///
-/// Nothing that is done here waits for the disk or the encoder, so that no frame is overwritten before it is taken.
+/// This thread never waits for the disk or the encoder, so that no frame is overwritten before it is taken.
 final class PictureReceiver: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 
@@ -29,7 +29,7 @@ final class PictureReceiver: @unchecked Sendable {
     private var isAskedFor = false
     private var ring = ""
     private var counter = FrameCounter()
-    /// Why the camera couldn't be asked last, so that the log has it once.
+    /// Why the camera could not be reached last, so that it is logged once.
     private var lastWhy = ""
     /// Nothing has come yet.
     private var isFirst = true
@@ -59,7 +59,7 @@ final class PictureReceiver: @unchecked Sendable {
         wait.onChange = { [mailbox] in mailbox.setWaiting(for: camera.id, $0) }
     }
 
-    /// Returns when the movie ends, or goes on with another camera, or the pictures may not be had any more.
+    /// Returns when the movie ends or continues with another camera, or when the permission for pictures has ended.
     func run() {
         defer { mailbox.setWaiting(for: camera.id, false) }
         while isWanted {
@@ -292,7 +292,7 @@ struct FrameCounter: Sendable {
     }
 }
 
-/// For how long a device that has gone is waited for.
+/// How long to wait for a disconnected device.
 struct DeviceWait {
     /// Milliseconds.
     private(set) var limit: Int64
@@ -301,7 +301,7 @@ struct DeviceWait {
     private var since: Int64? = MonotonicClock.now()
     /// Why it gives nothing, as it said last.
     private(set) var reason: BusError?
-    /// Told when one that was there is waited for, and when one has come.
+    /// Called when waiting for a disconnected device begins, and when a device has connected.
     var onChange: ((_ isWaiting: Bool) -> Void)?
 
     /// - Parameter limit: milliseconds, until it is there first, and later.

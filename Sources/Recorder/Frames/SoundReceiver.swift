@@ -6,8 +6,8 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Takes a microphone's sound out of its ring, on a thread of its own, and puts it where it waits to be written. Where there is no memory
-/// for a ring it takes the messages of its topic.
+/// Takes a microphone's sound out of its ring, on a thread of its own, and puts it into the queue of the writing thread. Without memory
+/// for a ring, it takes the messages of the topic.
 final class SoundReceiver: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 
@@ -25,7 +25,7 @@ final class SoundReceiver: @unchecked Sendable {
     private var frames: [Message] = []
     /// That which ``plan`` is for.
     private var ring = ""
-    /// Why the microphone couldn't be asked last, so that the log has it once.
+    /// Why the microphone could not be reached last, so that it is logged once.
     private var lastWhy = ""
 
     /// Messages that wait to be taken: minutes of them, so that none is lost while this process is held up.

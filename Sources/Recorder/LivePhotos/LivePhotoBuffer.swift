@@ -1,8 +1,8 @@
 import CaptureCore
 
-/// The last seconds of a camera's pictures, and of a microphone's sound: what movies of live photos are made of.
+/// The last seconds of a camera's pictures and of a microphone's sound, of which movies of live photos are made.
 ///
-/// It lets go of the oldest to make room, whoever has still to read it. Used by one thread at a time.
+/// The oldest is dropped to make room, even if a movie has not read it yet. Used by one thread at a time.
 final class LivePhotoBuffer {
     /// One that is held; they are numbered in the order in which they came.
     struct Place: Hashable, Sendable {

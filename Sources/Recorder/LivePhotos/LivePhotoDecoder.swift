@@ -2,7 +2,7 @@ import BusProtocol
 import CaptureCore
 import Imaging
 
-/// Decodes JPEG pictures that are held. Used by one thread at a time.
+/// Decodes JPEG pictures of a ``LivePhotoBuffer``. Used by one thread at a time.
 final class LivePhotoDecoder {
     /// Of what it makes.
     let layout: FrameLayout

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Which of a movie's cameras gives its pictures: one at a time, each newer than all before.
+/// Decides which of a movie's cameras gives its pictures: one at a time, each picture newer than all before.
 final class CameraSwitch: Sendable {
     private struct State {
         var input = 0
@@ -52,6 +52,6 @@ final class CameraSwitch: Sendable {
 
     func isOf(_ input: Int) -> Bool { state.withLock { $0.input == input } }
 
-    /// Calls the body as long as nobody else can take over, if it is that camera's turn.
+    /// Calls the body if it is that camera's turn; no other camera can take over meanwhile.
     func ifOf(_ input: Int, _ body: () -> Void) { state.withLock { if $0.input == input { body() } } }
 }

@@ -7,7 +7,7 @@ import JSON
 import LinuxIO
 import MovieFile
 
-// What the writer of files says, in the words of the bus.
+// The results of the movie writer, in the values of the bus.
 
 extension MovieEnd {
     var reason: MovieEndReason {

@@ -63,7 +63,7 @@ final class MovieThread: @unchecked Sendable {
         turn = SampleInterleaver(request, hasPictures: pictures != nil, hasSounds: sounds != nil)
     }
 
-    /// Returns when the movie is whole, and has told what became of it.
+    /// Returns when the movie is whole and its result is reported.
     func run() {
         // The encoder's threads are started by this one.
         NamedThread.yield(nice: Self.nice)
@@ -242,7 +242,7 @@ final class MovieThread: @unchecked Sendable {
         tellFigures()
     }
 
-    // The movie goes on without its side-car.
+    // The movie continues without its side-car.
     private func giveUpLog(_ error: SystemError) {
         logger.error("the side-car can't be written", metadata: ["error": "\(error)"])
         log = nil

@@ -4,7 +4,7 @@ import FrameRing
 import JSON
 import MovieFile
 
-/// What becomes of a camera's pictures in a movie.
+/// How a camera's pictures are written to a movie.
 struct PictureTrackPlan: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
         /// As they come.
@@ -101,7 +101,7 @@ struct PictureTrackPlan: Hashable, Sendable {
         return ask(.i420)
     }
 
-    /// How the pictures of a camera come that a movie goes on with.
+    /// The form of the pictures of a camera with which a movie continues.
     static func request(_ request: MovieRequest, following input: RecorderOrder.Input) -> MovieRequest {
         var request = request
         (request.camera, request.orientation, request.mirrored) = (input.camera, input.orientation, input.mirrored)
@@ -147,7 +147,7 @@ struct PictureTrackPlan: Hashable, Sendable {
             && (layout.pixelFormat.isCompressed || layout.planes == other.layout.planes)
     }
 
-    /// The rendition that goes on giving the same pictures, whatever the camera gives; nil: there is none.
+    /// The rendition that gives the same pictures as before, whatever the camera's format; nil: none does.
     var stand: Rendition? {
         let encoding: Rendition.Encoding
         switch layout.pixelFormat {
@@ -162,7 +162,7 @@ struct PictureTrackPlan: Hashable, Sendable {
         return rendition
     }
 
-    // MARK: As the movie has it
+    // MARK: As stored in the movie
 
     /// - Parameter parameterSets: of H.264.
     func video(_ request: MovieRequest, parameterSets: [UInt8], frameRate: Double) -> MovieVideo {
@@ -185,7 +185,7 @@ struct PictureTrackPlan: Hashable, Sendable {
         return settings
     }
 
-    /// One side that isn't told keeps the aspect.
+    /// A side that is not given keeps the aspect.
     static func size(_ size: Dimensions, width: Int?, height: Int?) -> Dimensions {
         switch (width, height) {
         case (nil, nil): size

@@ -223,7 +223,7 @@ public final class Recorder {
         }
     }
 
-    // What is stored as it comes can't become another picture, and a server has been told which one it is.
+    // Pictures that are stored unchanged cannot change their form, and a server was told the form at the start.
     private var canGoOn: Bool {
         guard request.url == nil, request.video.codec == .automatic || request.video.codec == .h264 else {
             return false

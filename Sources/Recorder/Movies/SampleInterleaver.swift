@@ -1,7 +1,7 @@
 import CaptureCore
 import LinuxIO
 
-/// Whose turn it is, of the pictures and the sound that wait for a movie, and with what it begins.
+/// Decides the order of the pictures and the sound that wait for a movie, and with which of them it begins.
 struct SampleInterleaver {
     enum Next {
         case picture, sound
@@ -37,7 +37,7 @@ struct SampleInterleaver {
         -> Next?
     {
         guard !hasBegun else {
-            // By time, so that the two lie beside each other in the file.
+            // By time, so that the two are interleaved in the file.
             switch (picture, sound) {
             case (let picture?, let sound?): return picture.time <= sound.time ? .picture : .sound
             case (_?, nil): return .picture

@@ -4,7 +4,7 @@ import FFmpeg
 import JSON
 import MovieFile
 
-/// What becomes of a microphone's sound in a movie.
+/// How a microphone's sound is written to a movie.
 struct SoundTrackPlan: Hashable, Sendable {
     /// As it comes.
     var format: SoundFormat

@@ -130,7 +130,7 @@ final class StreamSink: MovieSink {
     func cancelWriting() { stream.close(within: 0) }
 }
 
-/// Tells of a connection that is made, lost and made again. Called by the stream's own thread.
+/// Reports that a connection is made, lost and made again. Called by the stream's own thread.
 private final class ConnectionReporter: Sendable {
     private struct State {
         var hasBeenConnected = false

@@ -1,7 +1,7 @@
 import CaptureCore
 import LinuxIO
 
-/// What a recorder says first on each connection. The link is there before all that it greets with.
+/// The first report on each connection to the coordinator. The link exists before the values of the report.
 final class RecorderHello {
     var request: MovieRequest
     var progress: (() -> MovieProgress)?

@@ -5,9 +5,10 @@ import LinuxIO
 import MovieFile
 import Synchronization
 
-/// What the threads of a recorder tell one another.
+/// The messages between the threads of a recorder: plans and waiting devices from the receiving threads, orders from the loop,
+/// figures and results from the writing thread.
 final class RecorderMailbox: Sendable {
-    /// What is ordered of the thread that writes.
+    /// An order to the writing thread.
     enum Command: Hashable, Sendable {
         /// Monotonic nanoseconds.
         case pause(Instant)
@@ -22,7 +23,7 @@ final class RecorderMailbox: Sendable {
         var isCancelled = false
     }
 
-    /// How far the movie is, as the thread that writes tells it.
+    /// The movie's progress, as the writing thread reports it.
     struct Figures: Sendable {
         var statistics = MovieStatistics()
         /// Of a server; nil: it goes into a file, or has not begun.
@@ -36,7 +37,7 @@ final class RecorderMailbox: Sendable {
         var sideCarProblem: String?
     }
 
-    /// A camera that the movie goes on with.
+    /// A camera with which the movie continues.
     struct Input: Hashable, Sendable {
         /// Those that were asked for are counted; the first has 0.
         var number: Int
@@ -44,14 +45,14 @@ final class RecorderMailbox: Sendable {
         var plan: PictureTrackPlan
     }
 
-    /// What became of a wish for another camera.
+    /// The result of a request for another camera.
     struct InputAnswer: Hashable, Sendable {
         var number: Int
         /// Why there is none; nil: its pictures are taken.
         var error: BusError?
     }
 
-    /// What goes to the coordinator.
+    /// What is reported to the coordinator.
     struct News: Sendable {
         var events: [MovieEvent] = []
         var input: InputAnswer?
@@ -68,11 +69,11 @@ final class RecorderMailbox: Sendable {
         var end: End?
         var figures = Figures()
         var news = News()
-        /// Ids of devices that have given something, and give nothing now.
+        /// Ids of devices that have given samples, and give none now.
         var waiting: Set<String> = []
     }
 
-    /// Commands that may wait for the thread that writes, which may wait for the disk.
+    /// Commands that may wait for the writing thread, which may wait for the disk.
     static let maximumCommands = 16
 
     private let state = Mutex(State())
@@ -81,7 +82,7 @@ final class RecorderMailbox: Sendable {
     private let urgency = Atomic<Instant>(.min)
     private let isDark = Atomic<Bool>(false)
     private let isSilent = Atomic<Bool>(false)
-    /// Wakes the thread that writes.
+    /// Wakes the writing thread.
     let work: Semaphore
     /// Wakes a thread that waits to ask a device again.
     let recall = Semaphore()
@@ -97,7 +98,7 @@ final class RecorderMailbox: Sendable {
         stop = try EventDescriptor()
     }
 
-    // MARK: From those who take in
+    // MARK: From the receiving threads
 
     func set(_ plan: PictureTrackPlan) { state.withLock { $0.picture = plan } }
     func set(_ input: Input) { state.withLock { $0.inputs.append(input) } }
@@ -116,7 +117,7 @@ final class RecorderMailbox: Sendable {
         if isNew { news.signal() }
     }
 
-    /// What was taken from that time on the thread that writes is told of at once, and of what was taken before in batches (``WakePacer``).
+    /// The writing thread is woken at once for samples taken from that time on, and in batches for earlier ones (``WakePacer``).
     var urgent: Instant {
         get { urgency.load(ordering: .relaxed) }
         set { urgency.store(newValue, ordering: .relaxed) }
@@ -125,7 +126,7 @@ final class RecorderMailbox: Sendable {
     /// A frame found no room.
     func countOverflow() { overflow.add(1, ordering: .relaxed) }
 
-    // MARK: From anybody
+    // MARK: From all threads
 
     /// The movie is to end; what it ended for first counts.
     ///
@@ -167,7 +168,7 @@ final class RecorderMailbox: Sendable {
         }
     }
 
-    // MARK: For the thread that writes
+    // MARK: For the writing thread
 
     var picture: PictureTrackPlan? { state.withLock { $0.picture } }
     /// The camera of that number; those before it are forgotten.

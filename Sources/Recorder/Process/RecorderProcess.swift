@@ -5,7 +5,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// What every recorder stands on, whatever it records: its lock file, its loop, its words in the log.
+/// The parts that every recorder process needs: the lock file, the loop and the logger.
 struct RecorderProcess {
     let directory: RuntimeDirectory
     let loop: Loop

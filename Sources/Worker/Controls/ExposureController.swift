@@ -8,7 +8,7 @@ import Logging
 /// Controls the exposure of a camera by the light around a point of its frames: the ``FrameMeter`` measures the frames,
 /// ``ExposureServo`` decides what to set, and the device thread sets it.
 ///
-/// What is wanted stands in ``ExposureMetering``'s controls, so this follows the device's state and nothing else.
+/// ``ExposureMetering``'s controls hold the wanted mode, so this depends on the device's state alone.
 final class ExposureController {
     private struct Task: Equatable {
         var region: MeteredRegion
@@ -33,9 +33,9 @@ final class ExposureController {
     private var isFailing = false
     private var watch: Loop.Token?
 
-    /// The device is to stream, since somebody waits for the exposure.
+    /// The device is to stream, because the exposure is being adjusted.
     private(set) var wantsFrames = false
-    /// Told when ``wantsFrames`` has changed.
+    /// Called when ``wantsFrames`` has changed.
     var onWish: (() -> Void)?
 
     /// From one look to the next at a picture that is as it should be, nanoseconds.

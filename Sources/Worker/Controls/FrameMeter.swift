@@ -33,7 +33,7 @@ final class FrameMeter {
         converting = nil
     }
 
-    /// Nobody wants to know any more.
+    /// Cancels the measurement.
     func stop() {
         wanted = nil
         converting = nil
@@ -45,7 +45,7 @@ final class FrameMeter {
     func end(_ run: CameraStream?) {
         if case .converted(let work, _)? = way, let waiting = work.replace(nil) { run?.release(waiting) }
         way = nil
-        // What was under way is not told any more; it is asked of the next stream.
+        // A measurement under way is not returned any more; it is repeated in the next stream.
         if let region = converting { wanted = (region, 0) }
         converting = nil
     }

@@ -24,7 +24,7 @@ final class ZoomController {
         self.logger = logger
     }
 
-    /// Who began the ramp that runs, as the order said; null: none runs.
+    /// The owner of the running ramp, as given in the order; null: none runs.
     var ramp: JSONValue { course == nil ? .null : owner }
 
     /// The ramp has been begun on the device thread; it replaces one that runs.

@@ -32,7 +32,7 @@ final class CameraController {
 
     /// How the device is, as far as is known.
     let cache: DeviceCache
-    /// Why the device can't be opened or gives no frames, if so.
+    /// Why the device cannot be opened or gives no frames; nil: no error.
     private(set) var error: BusError?
     /// Frames that the device lost before they came here, since the start of the process.
     private(set) var lost: UInt64 = 0

@@ -21,10 +21,10 @@ final class FaultService {
     /// When an unplugged device is to be plugged in again.
     private var replugTimer: Loop.Token?
     private var isUnplugged = false
-    /// When the pressure that the device was told to be under is over.
+    /// When the simulated pressure ends.
     private var pressureTimer: Loop.Token?
     private(set) var pressure = SystemPressureState.nominal
-    /// How many scripts there were: what a step of one comes to is not told of the next.
+    /// The number of scripts so far: the result of a step belongs to its own script only.
     private var era = 0
 
     /// Whether the device is known to be gone, for whatever reason.

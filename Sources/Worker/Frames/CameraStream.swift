@@ -39,7 +39,7 @@ final class CameraStream {
     }
     private var whenHome: (() -> Void)?
 
-    /// Told before frames are taken; it may end the stream.
+    /// Called before frames are taken; it may end the stream.
     @exclusivity(unchecked) var beforeFrames: (() -> Void)?
     /// A frame that is whole, or (nil) one that is damaged.
     @exclusivity(unchecked) var onFrame: ((FramePublisher.Arrival?) -> Void)?
@@ -78,7 +78,7 @@ final class CameraStream {
 
     deinit { stopWatching() }
 
-    /// Some drivers tell it with the frames only.
+    /// Some drivers report it only with the frames.
     var timestampSource: TimestampSource { stream.timestampSource }
 
     /// How frames come into the slots.
@@ -88,7 +88,7 @@ final class CameraStream {
     ///
     /// - Returns: false when the device needs its slot, and when the stream is over.
     func retain(_ frame: FrameJob) -> Bool {
-        // A stream that is over may be waited for by nobody any more.
+        // No caller may wait any more for a stream that has ended.
         guard !isOver, ring.writer.hold(frame.slot) else { return false }
         lent += 1
         return true
@@ -105,7 +105,7 @@ final class CameraStream {
     /// Frames build on one another: a reader can begin at a key frame only.
     var isChained: Bool { chain != nil }
 
-    /// Somebody can't go on before the next key frame.
+    /// A subscriber needs a key frame.
     func requestKeyframe() {
         if !isOver, chain?.mayRequest(at: MonotonicClock.now()) == true { onKeyframeWanted?() }
     }
@@ -132,7 +132,7 @@ final class CameraStream {
                 take(slot)
             }
         } catch {
-            // An error stays readable: nobody must be woken by it again and again.
+            // An error stays readable: it must not wake the loop again and again.
             stopWatching()
             isOver = true
             onLost?(error)
@@ -140,7 +140,7 @@ final class CameraStream {
     }
 
     private func judgeSilence(_ limit: Int64) {
-        // This process may have been stopped: then the frames are there, and nobody has looked.
+        // This process may have been stopped: then frames have arrived and were not read.
         takeFrames()
         guard !isOver, silence?.isSilent == true else { return }
         stopWatching()
@@ -154,7 +154,7 @@ final class CameraStream {
     private func take(_ slot: FrameSlot) {
         ring.taken()
         let told = slot.told
-        // Before all else, where that hasn't been done: whoever waits for the frame in the ring is woken, and only then may it be lent.
+        // First of all, if not done yet: readers that wait for the frame in the ring are woken, and only then may it be lent.
         var content = chain == nil ? ring.publisher.content(of: slot.index, told, stream.timestampSource) : nil
         if let lastSequence, told.captureSequence > lastSequence + 1 {
             chain?.lose()
@@ -184,7 +184,7 @@ final class CameraStream {
         if publisher.isWhole(slot.index, slot.told) {
             switch chain?.take(slot) {
             case .picture(let isKeyframe):
-                // What the slot tells may be otherwise now.
+                // The slot's properties may have changed.
                 return publisher.publish(slot.index, slot.told, stream.timestampSource, isKeyframe: isKeyframe)
             case .parameterSets: return nil
             case .unusable, nil: break
@@ -202,7 +202,7 @@ final class CameraStream {
             do {
                 try stream.enqueue(stream.slots[slot])
             } catch {
-                // It stays with the device, as readers are told, and the stream goes on without it.
+                // It stays with the device, readers see that, and the stream continues without it.
                 refused += 1
                 guard refused > NativeRing.queued - 2 else { continue }
                 stopWatching()

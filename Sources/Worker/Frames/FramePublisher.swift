@@ -19,7 +19,7 @@ final class FramePublisher: @unchecked Sendable {
     /// What a slot holds that was filled.
     enum Content {
         case whole(Arrival)
-        /// Damaged, or short: nobody is told of it.
+        /// Damaged or short: it is not published.
         case damaged
     }
 
@@ -39,7 +39,7 @@ final class FramePublisher: @unchecked Sendable {
     @exclusivity(unchecked) private var sequence: UInt64 = 0
     @exclusivity(unchecked) private var damaged: UInt64 = 0
 
-    /// What has become of the frame in a slot: whoever has the slot has this.
+    /// The result for the frame in a slot: it belongs to the owner of the slot.
     private final class Place {
         @exclusivity(unchecked) var content: Content?
     }
@@ -62,16 +62,16 @@ final class FramePublisher: @unchecked Sendable {
         set { newestGeneration.max(newValue, ordering: .relaxed) }
     }
 
-    /// Nobody is to see what comes now, though the device goes on for a moment.
+    /// Frames from now on are not published, although the device continues for a moment.
     func end() { isOver.store(true, ordering: .relaxed) }
 
-    /// A slot was filled, as its own thread tells.
+    /// A slot was filled, on the device's own thread.
     func filled(_ slot: FrameSlot, _ source: TimestampSource) {
         guard !isChained, !isOver.load(ordering: .relaxed) else { return }
         places[slot.index].content = publish(slot.index, slot.told, source)
     }
 
-    /// On the loop: what the device has told of the slot, whose frame is published now if nobody has done that.
+    /// On the loop: the result for the slot. Its frame is published now if that has not been done yet.
     func content(of slot: Int, _ told: FrameSlot.Told, _ source: TimestampSource) -> Content {
         let place = places[slot]
         guard let content = place.content else { return publish(slot, told, source) }
@@ -114,7 +114,7 @@ final class FramePublisher: @unchecked Sendable {
                 }))
     }
 
-    /// A frame is of no use, as those who read the ring learn with the next one.
+    /// A frame is unusable; readers of the ring see that with the next one.
     @discardableResult
     func leaveOut() -> Content {
         damaged += 1

@@ -4,7 +4,7 @@ import Delivery
 import FrameRing
 import Imaging
 
-/// The rings of renditions: one for each that somebody wants to look into, from when it can be made until nobody does, or the stream is over.
+/// The rings of renditions: one for each rendition with readers, as long as it has readers and the stream runs.
 extension FrameRelay {
     /// Makes another ring in the place of that one, if it is still in use; that one is never written to again.
     ///
@@ -76,7 +76,7 @@ extension FrameRelay {
         onRing?(output.rendition, nil)
     }
 
-    // Its count goes on if it comes back within the stream.
+    // Its count continues if it returns within the stream.
     private func ringName(_ output: RenditionOutput) -> SubscribedTopic {
         SubscribedTopic(topic: [], text: output.rendition.description)
     }

@@ -21,7 +21,7 @@ final class FrameRelay {
     let meter: FrameMeter
     /// The same for photos.
     let photoMeter: FrameMeter
-    /// The same for who wants to know what the scene wants of a photo.
+    /// The same for the scene detector.
     let sceneMeter: FrameMeter
     /// Holds frames for photos of a moment that is over.
     let past: PastFrames
@@ -53,7 +53,7 @@ final class FrameRelay {
     private(set) var lastFrame: Int64?
     /// There is a ring, or (nil) none any more.
     var onRing: ((Rendition, RingWriter?) -> Void)?
-    /// Told of each whole frame while photos are taken; nil: none are.
+    /// Called with each whole frame while photos are taken; nil: none are.
     var onPhotoFrame: ((FrameJob, CameraStream) -> Void)?
     /// The socket can't be used any more.
     var onFailure: ((ZeroMQError) -> Void)?
@@ -91,10 +91,10 @@ final class FrameRelay {
         }
     }
 
-    /// Somebody has come to a rendition that others have already: of a format whose frames build on one another it needs a key frame.
+    /// A rendition has a further subscriber, who needs a key frame if frames build on one another.
     func requestKeyframe() { running?.requestKeyframe() }
 
-    /// What there was no memory for may be had now, and who has taken nothing for long may be in the way of it.
+    /// Tries again what failed for lack of memory, and cuts off stalled subscribers that hold memory.
     func retry() {
         socket.relieve(lender.memory, at: MonotonicClock.now())
         guard let running else { return }
@@ -199,7 +199,7 @@ final class FrameRelay {
         past.take(frame, of: run)
     }
 
-    // Whoever takes photos may keep the frame until it lets it go.
+    // The photo pipeline may keep the frame until it releases it.
     private func takePhotos(_ frame: FrameJob, _ zoom: Int) {
         guard let onPhotoFrame, let run = running else { return }
         photoMeter.take(frame, of: run)
@@ -208,7 +208,7 @@ final class FrameRelay {
         onPhotoFrame(frame, run)
     }
 
-    /// Bytes of frames that slow subscribers hold, beside those in rings.
+    /// Bytes of frames that slow subscribers hold, in addition to those in rings.
     var heldBytes: Int { lender.held }
 
     /// The subscribers of renditions that get no frames, and why.
@@ -236,7 +236,7 @@ final class FrameRelay {
         }
     }
 
-    /// The renditions of which somebody wants rings and gets no frames, and why.
+    /// The renditions whose ring readers get no frames, each with its error.
     ///
     /// - Parameter error: why the device gives no frames at all, if it doesn't.
     func ringFailures(_ error: BusError?) -> [(rendition: Rendition, error: BusError)] {
@@ -276,7 +276,7 @@ final class FrameRelay {
 
     // MARK: Publications
 
-    // A frame lies in its ring: that is told to those who look there, and lent to libzmq for the others.
+    // The frame is in its ring: its place is published to `buffer` subscribers, and its bytes are lent to libzmq for the others.
     private func hand(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {
         refer(output, publication, facts)
         guard output.wantsPayload, let ring = output.ring else {
@@ -291,7 +291,7 @@ final class FrameRelay {
         lent.removeAll()
     }
 
-    // After it is there: whoever reads the header finds the picture.
+    // After the picture is in the ring: a reader of the header must find it.
     private func refer(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {
         for topic in output.outputs where topic.subscribed.kind == .buffer && topic.admits(facts) {
             topic.writer?.write(
@@ -322,7 +322,7 @@ final class FrameRelay {
         }
     }
 
-    // Motion JPEG may leave its Huffman tables out. Where there is no memory for them, the picture goes as it is.
+    // Motion JPEG may leave its Huffman tables out. Without memory for them, the picture is published unchanged.
     private func completeJPEG() -> Message {
         if completed.count > 0 { return completed }
         return native.withUnsafeBytes { picture in
@@ -334,7 +334,7 @@ final class FrameRelay {
         }
     }
 
-    // The mailbox holds the newest frame only: one that nobody had time for gives way.
+    // The mailbox holds the newest frame only: a frame that was not started in time is dropped.
     private func offer(_ frame: FrameJob, _ output: RenditionOutput, _ work: RenditionWork, _ zoom: Int) {
         guard let run else { return }
         var frame = frame
@@ -384,7 +384,7 @@ final class FrameRelay {
         run?.release(old)
     }
 
-    // Who has had it all the same needs no key frame.
+    // A subscriber that received it needs no key frame.
     private func drop(_ output: RenditionOutput, for kind: MediaTopic.Kind? = nil) {
         for topic in output.outputs where kind == nil || topic.subscribed.kind == kind { topic.hasBegun = false }
         output.dropped += 1

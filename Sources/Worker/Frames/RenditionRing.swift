@@ -10,7 +10,7 @@ import ZeroMQ
 final class RenditionRing {
     let writer: RingWriter
     var id: String { writer.plan.description.ring }
-    /// It is the one that the device's frames are captured in, which is there for the whole stream and filled by it.
+    /// It is the ring in which the device's frames are captured; it exists for the whole stream.
     let isNative: Bool
     /// Frames that were published so far within the stream.
     private(set) var sequence: UInt64

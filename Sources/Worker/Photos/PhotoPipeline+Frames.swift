@@ -91,7 +91,7 @@ extension PhotoPipeline {
         gotFrame(task)
     }
 
-    // What the camera does by itself it doesn't always tell.
+    // The camera does not always report what it does by itself.
     func look(_ task: PhotoTask) {
         guard !task.isLookedAt else { return }
         task.isLookedAt = true

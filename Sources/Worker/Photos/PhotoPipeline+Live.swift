@@ -45,7 +45,7 @@ extension PhotoPipeline {
         }
     }
 
-    /// Nobody wants a picture any more, or its movie doesn't come.
+    /// A picture is not wanted any more, or its movie has failed.
     func forget(_ job: String) {
         guard let photo = held[job] else { return }
         photo.giveUp()

@@ -32,7 +32,7 @@ final class PhotoPipeline {
     var tasks: [PhotoTask] = []
     /// Pictures of live photos that wait for their movies, by their jobs.
     var held: [String: HeldPhoto] = [:]
-    /// Who has the device.
+    /// The request that has the device.
     var current: PhotoTask?
     /// The device is being set as it was.
     var isPuttingBack = false
@@ -41,11 +41,11 @@ final class PhotoPipeline {
     var whenPutBack: [() -> Void] = []
     var whenEnded: (() -> Void)?
 
-    /// Told when ``wantsFrames`` has changed.
+    /// Called when ``wantsFrames`` has changed.
     var onWish: (() -> Void)?
-    /// Tells the coordinator how far a photo has come; false: it can't be told.
+    /// Reports the progress of a photo to the coordinator; false: it cannot be reported.
     var onProgress: ((_ job: String, PhotoProgress, _ members: JSONValue, Message?) -> Bool)?
-    /// Told before something is set for a photo: ``standIn`` has it.
+    /// Called before something is set for a photo: ``standIn`` contains it.
     var onStandIn: (() -> Void)?
     /// Why there are no frames, if so.
     var obstacle: (() -> BusError?)?
@@ -226,7 +226,7 @@ final class PhotoPipeline {
         }
     }
 
-    /// It has the device and goes on.
+    /// The request gets the device and continues.
     func isPresent(_ task: PhotoTask) -> Bool { current === task && task.stage != .over }
 
     // The device has to come to something in time: from one step to the next as long as a slow one takes for its frames.
@@ -298,7 +298,7 @@ final class PhotoPipeline {
         let bodies = whenPutBack
         whenPutBack = []
         for body in bodies { body() }
-        // Not from within: whoever left may be in the midst of something.
+        // Later, from the loop: the caller may be in the middle of something.
         loop.schedule(at: 0) { [weak self] in
             self?.startNext()
             self?.onWish?()

@@ -48,7 +48,7 @@ final class MicrophoneController {
     var onOpened: (() -> Void)?
     /// Called with the report of work that was not an order.
     var onReported: ((MicrophoneDevice.Report) -> Void)?
-    /// Told of controls that something else has changed: their old and new values by name.
+    /// Called with the controls that something else has changed: their old and new values by name.
     var onControls: (([String: (old: ControlValue?, new: ControlValue?)]) -> Void)?
     /// Sound has been lost: how often in this stream, and how many frames in all.
     var onOverrun: ((_ overruns: UInt64, _ lostFrames: UInt64) -> Void)?
@@ -116,7 +116,7 @@ final class MicrophoneController {
         }
     }
 
-    /// It may have come or gone, which nobody has told but a look at it.
+    /// The microphone may have been connected or disconnected without an event: looks at it.
     func look() { life.tell { $0.plugged(at: $1) } }
 
     /// Closes it for good, then calls the body.
@@ -223,7 +223,7 @@ final class MicrophoneController {
         life.tell { $0.lost(at: $1) }
     }
 
-    // MARK: What it tells
+    // MARK: Events of the microphone
 
     private func watch(_ queue: any DeviceEventQueue) {
         let watch = DeviceEventReader(queue, loop, logger)
@@ -232,7 +232,7 @@ final class MicrophoneController {
         events = watch
     }
 
-    // An event says that something is otherwise; there are few controls, and they are read together.
+    // An event says that something has changed; there are few controls, and they are read together.
     private func read() {
         // What changed after the microphone was asked is not in the answer that is still to come.
         mustReadAgain = isReading
@@ -266,7 +266,7 @@ final class MicrophoneController {
         notRestored = report.notRestored
     }
 
-    // What keeps it from being opened at all is not over because nobody asks for it.
+    // An error that keeps it from opening stays, also when no client wants the microphone.
     private func forgetError() {
         guard error?.reason != .deviceDisconnected, error?.reason != .unauthorized else { return }
         error = nil

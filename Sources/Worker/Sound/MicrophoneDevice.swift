@@ -40,7 +40,7 @@ final class MicrophoneDevice {
 
     // MARK: Opening
 
-    /// Opens it and puts back what was last set. Answers what it tells by itself from then on.
+    /// Opens the microphone, restores the committed configuration, and returns the queue of its events.
     func open() throws(SourceError) -> (any DeviceEventQueue)? {
         description = try source.open()
         do {
@@ -55,7 +55,7 @@ final class MicrophoneDevice {
 
     func close() {
         source.close()
-        // A microphone that nobody uses is to cost nothing.
+        // An unused microphone must cost no memory.
         ProcessMemory.giveBack()
     }
 
@@ -83,7 +83,7 @@ final class MicrophoneDevice {
         return snapshot
     }
 
-    // What can't be put back is told, and keeps nothing from working.
+    // A value that cannot be restored is reported, and does not stop anything else.
     private func restore() throws(SourceError) {
         notRestored = []
         guard let committed else {
@@ -122,7 +122,7 @@ final class MicrophoneDevice {
 
     // MARK: Changes
 
-    /// Checks a change against the open microphone, and leaves it as it is.
+    /// Checks a change against the open microphone, without changing it.
     func prepare(
         _ change: ConfigurationChange, path: String, mode: ConfigurationMode
     ) throws(BusError) -> PreparedSound {

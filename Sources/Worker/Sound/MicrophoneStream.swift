@@ -32,7 +32,7 @@ final class MicrophoneStream {
     @exclusivity(unchecked) private var isRoomReady = false
     @exclusivity(unchecked) private var outputs: [SoundOutput] = []
     @exclusivity(unchecked) private var level: LevelOutput?
-    /// Messages so far; they go on when somebody comes again, as those of a topic without subscribers do.
+    /// Messages so far; the count continues when subscribers return, as for a topic without subscribers.
     @exclusivity(unchecked) private var levelSequence: UInt64 = 0
     private var departed: [[UInt8]: UInt64] = [:]
     @exclusivity(unchecked) private var rings: [SoundRing] = []
@@ -174,7 +174,7 @@ final class MicrophoneStream {
     }
 
     private func judgeSilence(_ limit: Int64) {
-        // This process may have been stopped: then the sound is there, and nobody has looked.
+        // This process may have been stopped: then sound has arrived and was not read.
         take()
         guard token != nil, silence?.isSilent == true else { return }
         lost(

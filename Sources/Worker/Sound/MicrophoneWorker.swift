@@ -167,7 +167,7 @@ public final class MicrophoneWorker {
         process.access.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
         orders.onAdmit = { [weak self] list in
             guard let self else { return }
-            // Who may not be here any more loses its connections, and the memory that it has is left to it.
+            // Users who may no longer connect lose their connections, and keep the memory that they have.
             process.connections.shutDown(where: process.access.change(list))
             let access = process.access
             for (rendition, ring) in rings.expel(unless: { access.admits(uid: $0, gid: $1) }) {

@@ -23,7 +23,7 @@ final class SoundOrderService: OrderHandler {
     private(set) var generation: UInt64
     private(set) var committed: CommittedSound?
 
-    /// Told when something of the above has changed.
+    /// Called when any of the above has changed.
     var onChange: (() -> Void)?
     /// The microphone is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ microphone: MicrophoneFacts, _ isNew: Bool) -> Void)?

@@ -8,7 +8,7 @@ struct SoundSubscriptionTable {
 
     private let device: String
     private var renditions: RenditionTable<SoundRendition>
-    /// The topic of its level, while somebody wants it.
+    /// The topic of its level, while it has subscribers.
     private(set) var level: SubscribedTopic?
 
     /// - Parameters:
@@ -24,10 +24,10 @@ struct SoundSubscriptionTable {
 
     var isEmpty: Bool { sound.isEmpty && level == nil }
 
-    /// All topics that somebody gets sound or levels on.
+    /// All topics with sound or levels.
     var wanted: [SubscribedTopic] { sound.flatMap(\.topics) + [level].compactMap(\.self) }
 
-    /// Of which somebody has a connection for rings.
+    /// The renditions with readers of rings.
     var rings: [SoundRendition] { sound.filter(\.needsRing).map(\.rendition) }
 
     /// Topics that are remembered.
@@ -45,7 +45,7 @@ struct SoundSubscriptionTable {
         return renditions.refusal(of: SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind))
     }
 
-    /// Somebody has subscribed, perhaps not as the first one.
+    /// Adds a subscription; the topic may have others already.
     mutating func subscribe(_ bytes: [UInt8]) -> SubscriptionChange {
         switch Topic.parse(bytes) {
         case .ack: return .acknowledge(bytes)
@@ -70,14 +70,14 @@ struct SoundSubscriptionTable {
         return renditions.remove(SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind))
     }
 
-    /// Somebody wants rings of a rendition, perhaps not as the first one. ``sound`` may have changed.
+    /// Adds a reader of a rendition's rings. ``sound`` may change.
     mutating func wantRing(_ text: String) throws(BusError) -> SoundRendition {
         let rendition = try SoundRendition(parsing: text)
         try renditions.addRing(rendition)
         return rendition
     }
 
-    /// The last one who wanted rings of it has gone. ``sound`` may have changed.
+    /// The rendition's rings have lost their last reader. ``sound`` may change.
     mutating func unwantRing(_ rendition: SoundRendition) { renditions.removeRing(rendition) }
 
     private func parsed(_ topic: MediaTopic) throws(BusError) -> SoundRendition {
