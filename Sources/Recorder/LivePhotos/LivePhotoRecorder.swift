@@ -15,7 +15,7 @@ import ZeroMQ
 public final class LivePhotoRecorder {
     private let options: RecorderOptions
     private let process: RecorderProcess
-    private let link: CoordinatorLink
+    private let link: RecorderLink
     private let hello: RecorderHello
     private let mailbox: RecorderMailbox
     private let orders: LivePhotoOrders

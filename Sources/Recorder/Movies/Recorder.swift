@@ -16,7 +16,7 @@ public final class Recorder {
     private let options: RecorderOptions
     private let process: RecorderProcess
     private let hello: RecorderHello
-    private let link: CoordinatorLink
+    private let link: RecorderLink
     private let mailbox: RecorderMailbox
     private let movie: MovieThread
     private let pictures: SampleQueue?

@@ -2,7 +2,7 @@ public import BusServer
 public import CaptureCore
 
 /// A recorder's connection to the coordinator.
-typealias CoordinatorLink = OrderLink<RecorderOrder, RecorderReport>
+typealias RecorderLink = OrderLink<RecorderOrder, RecorderReport>
 
 extension RecorderOrder: LinkOrder {}
 
