@@ -30,9 +30,11 @@ public final class ConnectionGuard {
     /// When a line was last logged about connections beyond the limits: a flood is one line a second.
     private var lastWarning: Int64 = 0
     private var lastCutWarning: Int64 = 0
-    /// Whose connections are to end that were told of too late for ``shutDown(where:)`` itself; until nothing older is left.
+    /// Whose connections are to end that were told of too late for ``shutDown(where:)`` itself; until nothing older is
+    /// left.
     private var endings: [(server: ServerSocket, matches: (_ uid: UInt32, _ gid: UInt32) -> Bool)] = []
-    /// Events of one socket that are taken in one turn: a flood of connections leaves turns to everything else on the loop.
+    /// Events of one socket that are taken in one turn: a flood of connections leaves turns to everything else on the
+    /// loop.
     private static let eventsPerTurn = 256
     /// The same where everything that has been told has to be known; what is beyond is seen to as it is read.
     var eventsAtOnce = 2048
@@ -108,8 +110,8 @@ public final class ConnectionGuard {
     }
 
     private func accepted(_ descriptor: Int32, on server: ServerSocket) {
-        // The event may be older than the connection: its descriptor may be closed, or be another's by now. A second descriptor
-        // of our own stays that connection's, whatever libzmq closes meanwhile.
+        // The event may be older than the connection: its descriptor may be closed, or be another's by now. A second
+        // descriptor of our own stays that connection's, whatever libzmq closes meanwhile.
         guard let pinned = UnixSocket.duplicate(descriptor),
             UnixSocket.localPath(of: pinned.rawValue) == server.address,
             let credentials = PeerCredentials(of: pinned.rawValue)
@@ -161,10 +163,11 @@ public final class ConnectionGuard {
         UnixSocket.shutDown(pinned.rawValue)
     }
 
-    /// Ends the connections of those for whom this is true, all that were accepted before among them: who comes in after this was
-    /// asked for at the door as it is now.
+    /// Ends the connections of those for whom this is true, all that were accepted before among them: who comes in
+    /// after this was asked for at the door as it is now.
     ///
-    /// - Returns: how many. A flood of connections that is too long to be taken in at once is seen to in the next turns of the loop.
+    /// - Returns: how many. A flood of connections that is too long to be taken in at once is seen to in the next turns
+    ///   of the loop.
     @discardableResult
     public func shutDown(where matches: @escaping (_ uid: UInt32, _ gid: UInt32) -> Bool) -> Int {
         // Each goes with the first reading that leaves nothing, perhaps with this one.

@@ -1,5 +1,5 @@
-/// Counts the connections of each user and of each process, so that no user can take all of them, and reports when a process has
-/// closed its last one.
+/// Counts the connections of each user and of each process, so that no user can take all of them, and reports when a
+/// process has closed its last one.
 public struct ConnectionTable: Sendable {
     private struct Peer: Sendable {
         var uid: UInt32
@@ -38,7 +38,8 @@ public struct ConnectionTable: Sendable {
 
     /// Counts a new connection.
     ///
-    /// If the descriptor is counted already, its old connection has been closed unnoticed; it counts for the new peer alone.
+    /// If the descriptor is counted already, its old connection has been closed unnoticed; it counts for the new peer
+    /// alone.
     /// - Returns: false if there are too many: it is not counted then, and must be shut down.
     public mutating func open(descriptor: Int32, uid: UInt32, pid: Int32) -> Bool {
         _ = close(descriptor: descriptor)

@@ -15,12 +15,14 @@ public protocol LinkReport {
     var json: JSONValue { get }
     /// It is sent once, and waits for room in the queue. Other reports are dropped: the next one contains theirs.
     var isSentOnce: Bool { get }
-    /// A report queued before the first hello is held back until then. Neither the hello nor a later report contains it.
+    /// A report queued before the first hello is held back until then. Neither the hello nor a later report contains
+    /// it.
     var isKeptForHello: Bool { get }
     static func reply(order: UInt64, _ result: Result<JSONValue, BusError>) -> Self
 }
 
-/// The connection of a process to the coordinator: reports go out, orders come in. It outlives the coordinator, for a while.
+/// The connection of a process to the coordinator: reports go out, orders come in. It outlives the coordinator, for a
+/// while.
 public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
     private let loop: Loop
     private let socket: Socket
@@ -100,8 +102,8 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         startGrace()
     }
 
-    /// Tells the coordinator something. Answers to orders, descriptions and events, which are told once, wait for room where there is none,
-    /// and some for the first hello (``LinkReport/isKeptForHello``).
+    /// Tells the coordinator something. Answers to orders, descriptions and events, which are told once, wait for room
+    /// where there is none, and some for the first hello (``LinkReport/isKeptForHello``).
     ///
     /// - Parameter attachment: a further frame of the message, whose bytes are taken from it.
     /// - Returns: false when there is no coordinator any more, or it doesn't read: then it is not told.
@@ -123,7 +125,8 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         return true
     }
 
-    // Who started this process waits for what happens from its beginning on; a coordinator that comes later learns from the hello what there is.
+    // Who started this process waits for what happens from its beginning on; a coordinator that comes later learns from
+    // the hello what there is.
     private var isBeforeFirst: Bool { link == 0 }
 
     /// Sends what waits, as far as there is room. To be called every so often.
@@ -176,7 +179,8 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         sayLast()
     }
 
-    /// Calls the body when nothing waits for the first hello any more, or nobody has come for it in a while: the process can end.
+    /// Calls the body when nothing waits for the first hello any more, or nobody has come for it in a while: the
+    /// process can end.
     public func end(_ body: @escaping () -> Void) {
         guard isBeforeFirst, !backlog.isEmpty else { return body() }
         last = body

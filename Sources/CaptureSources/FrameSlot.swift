@@ -1,8 +1,8 @@
 /// A slot that a device fills: one of a fixed set, made when the stream starts and used again and again.
 public final class FrameSlot: @unchecked Sendable {
-    // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for reading. So exclusive
-    // access isn't checked on a frame's way to its readers. That goes for this module alone: others, to which the attribute isn't told,
-    // check each property that they use, and read ``told`` on that way.
+    // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for
+    // reading. So exclusive access isn't checked on a frame's way to its readers. That goes for this module alone:
+    // others, to which the attribute isn't told, check each property that they use, and read ``told`` on that way.
 
     /// Its number within the stream's memory (``SlotMemory/slots``).
     public let index: Int
@@ -38,7 +38,8 @@ public final class FrameSlot: @unchecked Sendable {
     }
 }
 
-/// Which row of the picture a frame's time belongs to (`V4L2_BUF_FLAG_TSTAMP_SRC_MASK`), and that it isn't the driver's at all.
+/// Which row of the picture a frame's time belongs to (`V4L2_BUF_FLAG_TSTAMP_SRC_MASK`), and that it isn't the driver's
+/// at all.
 public enum TimestampSource: String, Hashable, Sendable {
     case startOfExposure, endOfFrame
     /// The driver gives no monotonic time: it is taken when the frame is dequeued.

@@ -15,6 +15,7 @@ public protocol FrameStream: AnyObject {
     var descriptor: Int32 { get }
     /// The next filled slot, or nil when there is none yet (`VIDIOC_DQBUF`). An error means that this stream is over.
     func dequeue() throws(SourceError) -> FrameSlot?
-    /// Gives the device a slot to fill that its memory gave out (`VIDIOC_QBUF`). An error means that the stream goes on without it.
+    /// Gives the device a slot to fill that its memory gave out (`VIDIOC_QBUF`). An error means that the stream goes on
+    /// without it.
     func enqueue(_ slot: FrameSlot) throws(SourceError)
 }

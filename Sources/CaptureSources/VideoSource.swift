@@ -3,10 +3,12 @@ public import CaptureCore
 /// Told at the beginning and at the end of each request that a source makes to its driver, on the thread that makes it.
 public typealias RequestObserver = @Sendable () -> Void
 
-/// A camera as the worker sees it. V4L2 devices and virtual cameras are its implementations, and the worker can't tell them apart.
+/// A camera as the worker sees it. V4L2 devices and virtual cameras are its implementations, and the worker can't tell
+/// them apart.
 ///
-/// Every call may block for seconds in a driver, so all of them are made on one thread, the device thread, one after the
-/// other. Frames do not come from here but from the ``FrameStream`` that ``startStreaming(_:)`` returns, on the loop thread.
+/// Every call may block for seconds in a driver, so all of them are made on one thread, the device thread, one after
+/// the other. Frames do not come from here but from the ``FrameStream`` that ``startStreaming(_:)`` returns, on the
+/// loop thread.
 public protocol VideoSource: AnyObject {
     /// Known without opening.
     var identity: DeviceIdentity { get }
@@ -14,7 +16,8 @@ public protocol VideoSource: AnyObject {
     /// Opens the device and reads what it can do. Opening an open device is allowed and reads again.
     func open() throws(SourceError) -> DeviceDescription
 
-    /// Lets go of the device, so that its light goes out and other programs can have it. Harmless when closed. The stream is stopped first.
+    /// Lets go of the device, so that its light goes out and other programs can have it. Harmless when closed. The
+    /// stream is stopped first.
     func close()
 
     /// The format that is set now (`VIDIOC_G_FMT`).
@@ -48,7 +51,8 @@ public protocol VideoSource: AnyObject {
     /// What the open device tells by itself from now on; nil when it tells nothing. To be let go of before ``close()``.
     func events() throws(SourceError) -> (any DeviceEventQueue)?
 
-    /// Sets up buffers in the memory that `allocate` makes, queues as many as may be, and starts (`REQBUFS`, `QBUF`, `STREAMON`).
+    /// Sets up buffers in the memory that `allocate` makes, queues as many as may be, and starts (`REQBUFS`, `QBUF`,
+    /// `STREAMON`).
     ///
     /// The memory is held until the device can't write to it any more, whatever becomes of the stream.
     func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream
@@ -56,17 +60,18 @@ public protocol VideoSource: AnyObject {
     /// Stops and frees the buffers (`STREAMOFF`, `REQBUFS`). Called after the loop has let go of the stream.
     func stopStreaming() throws(SourceError)
 
-    /// Has the next frame of a running stream build on none before it, where its frames build on one another and the device can be
-    /// asked (`V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME`). One that can't be makes key frames in its own time.
+    /// Has the next frame of a running stream build on none before it, where its frames build on one another and the
+    /// device can be asked (`V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME`). One that can't be makes key frames in its own time.
     func requestKeyframe() throws(SourceError)
 
-    /// The camera has been seen, as these facts say: perhaps in another place than before. It counts at the next opening.
+    /// The camera has been seen, as these facts say: perhaps in another place than before. It counts at the next
+    /// opening.
     ///
     /// - Returns: whether that is something new.
     func plug(_ facts: CameraFacts) -> Bool
 
-    /// Has the observer told of each request from now on, so that a driver that hangs in one can be told from one that is asked
-    /// many. To be called before the device is opened.
+    /// Has the observer told of each request from now on, so that a driver that hangs in one can be told from one that
+    /// is asked many. To be called before the device is opened.
     func watchRequests(_ observer: @escaping RequestObserver)
 
     /// Makes the device misbehave as asked; only virtual devices can.

@@ -33,8 +33,8 @@ public struct VideoTrack: Hashable, Sendable {
     }
 }
 
-/// Reads the video of a file from its beginning to its end with libavformat: as it is stored, or decoded with libavcodec.
-/// Used by one thread at a time. Only plain files are read: what a file names elsewhere is not opened.
+/// Reads the video of a file from its beginning to its end with libavformat: as it is stored, or decoded with
+/// libavcodec. Used by one thread at a time. Only plain files are read: what a file names elsewhere is not opened.
 public final class MovieReader {
     /// What the reader gives.
     public enum Delivery: Hashable, Sendable {
@@ -46,7 +46,8 @@ public final class MovieReader {
 
     /// A packet or picture that has been read.
     public struct Item: Hashable, Sendable {
-        /// Nanoseconds on the file's own clock, less than a hundred years of them; nil: the file doesn't say, or it is damaged.
+        /// Nanoseconds on the file's own clock, less than a hundred years of them; nil: the file doesn't say, or it is
+        /// damaged.
         public var time: Int64?
         /// The decoder, or the container, says that it is damaged.
         public var isDamaged: Bool

@@ -40,8 +40,8 @@ public enum MovieRepair {
         return try inspect(file.rawValue, path).inspection
     }
 
-    /// Cuts off a torn last fragment, as its heads tell it, and gives MP4 and QuickTime the index of a finished file. A file that is whole, or of which nothing
-    /// plays, is left as it is.
+    /// Cuts off a torn last fragment, as its heads tell it, and gives MP4 and QuickTime the index of a finished file. A
+    /// file that is whole, or of which nothing plays, is left as it is.
     ///
     /// - Returns: what the file is now.
     public static func repair(_ path: String) throws(MovieError) -> MovieInspection {

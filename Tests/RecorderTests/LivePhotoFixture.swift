@@ -10,7 +10,8 @@ import ZeroMQ
 
 @testable import Recorder
 
-/// What a recorder of live photos has between its intakes and the files. It waits for what a test puts in; the clock is that of the pictures.
+/// What a recorder of live photos has between its intakes and the files. It waits for what a test puts in; the clock is
+/// that of the pictures.
 final class LivePhotoFixture {
     let mailbox: RecorderMailbox
     let orders: LivePhotoOrders

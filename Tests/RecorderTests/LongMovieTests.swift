@@ -9,8 +9,8 @@ import Testing
 
 @testable import Recorder
 
-/// Two hours of a movie, as fast as the machine can write them: the clock is the one by which frames and sound are stamped, and runs ahead
-/// of the real one.
+/// Two hours of a movie, as fast as the machine can write them: the clock is the one by which frames and sound are
+/// stamped, and runs ahead of the real one.
 @Suite("A movie of two hours", .timeLimit(.minutes(5)))
 struct LongMovieTests {
     private static let seconds: Int64 = 7200

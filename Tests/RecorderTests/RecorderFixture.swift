@@ -11,7 +11,8 @@ import Synchronization
 import Testing
 import ZeroMQ
 
-/// Cameras, microphones and recorders as programs in a runtime directory of their own, and the coordinator that recorders report to.
+/// Cameras, microphones and recorders as programs in a runtime directory of their own, and the coordinator that
+/// recorders report to.
 final class RecorderFixture {
     let scratch: TemporaryDirectory
     let directory: RuntimeDirectory

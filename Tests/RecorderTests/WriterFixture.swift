@@ -7,7 +7,8 @@ import Logging
 
 @testable import Recorder
 
-/// What a recorder has between its intakes and the disk. It waits for what a test puts in; the clock is that of the samples.
+/// What a recorder has between its intakes and the disk. It waits for what a test puts in; the clock is that of the
+/// samples.
 struct WriterFixture {
     let pictures: SampleQueue
     let sounds: SampleQueue

@@ -68,8 +68,8 @@ public struct ArbiterDecision: Hashable, Sendable {
         case satisfied(Delivery)
         /// It waits, because of those: the holder of the lock, or who comes first and needs something else.
         case interrupted(reason: InterruptionReason, by: CaptureParty)
-        /// The device can't do that, whoever else is there, or it isn't set for it and a mere subscription doesn't change
-        /// that. Half a sentence for people, without its full stop.
+        /// The device can't do that, whoever else is there, or it isn't set for it and a mere subscription doesn't
+        /// change that. Half a sentence for people, without its full stop.
         case unsupported(why: String)
     }
 
@@ -83,8 +83,8 @@ public struct ArbiterDecision: Hashable, Sendable {
         }
     }
 
-    /// How the device is to stream; nil: it has no format at all, or nobody knows how it is set and nobody wants anything.
-    /// Where nobody knows and only subscribers want something, a guess.
+    /// How the device is to stream; nil: it has no format at all, or nobody knows how it is set and nobody wants
+    /// anything. Where nobody knows and only subscribers want something, a guess.
     public var setting: StreamSetting?
     /// True if the device has to be set anew for it; never without a session.
     public var isChange: Bool

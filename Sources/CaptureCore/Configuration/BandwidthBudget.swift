@@ -28,8 +28,8 @@ public struct BandwidthLoad: Hashable, Sendable {
 
     /// Bits a second that it takes of its bus; 0 for one that is on none.
     ///
-    /// A compressed format never counts for more than one endpoint can carry: a camera that offers it at its port makes it
-    /// fit.
+    /// A compressed format never counts for more than one endpoint can carry: a camera that offers it at its port makes
+    /// it fit.
     public var bitRate: Double {
         guard let link else { return 0 }
         let estimate = measuredBitRate ?? setting.bitRate
@@ -38,7 +38,8 @@ public struct BandwidthLoad: Hashable, Sendable {
     }
 }
 
-/// What cameras cost the USB buses that they hang on: AVFoundation's `AVCaptureMultiCamSession.hardwareCost`, for each bus.
+/// What cameras cost the USB buses that they hang on: AVFoundation's `AVCaptureMultiCamSession.hardwareCost`, for each
+/// bus.
 public struct BandwidthBudget: Hashable, Sendable {
     /// One USB bus with all cameras that share its bandwidth.
     public struct Bus: Hashable, Sendable {

@@ -2,8 +2,8 @@ public import JSON
 
 /// What is stored of devices permanently: which id stands for which camera, its name, and its last configuration.
 ///
-/// A value; its owner decides when to write it to disk. It is bounded: the entry that was not seen for longest goes first, and
-/// entries with an alias or a configuration go last.
+/// A value; its owner decides when to write it to disk. It is bounded: the entry that was not seen for longest goes
+/// first, and entries with an alias or a configuration go last.
 public struct DeviceBook: Hashable, Sendable {
     /// What is stored of one device.
     public struct Entry: Hashable, Sendable {
@@ -55,8 +55,8 @@ public struct DeviceBook: Hashable, Sendable {
 
     public init() {}
 
-    /// How far ahead of the fences in use ``fence`` is set. It is set again when less than half of that is left: fences in use must
-    /// never exceed the stored number.
+    /// How far ahead of the fences in use ``fence`` is set. It is set again when less than half of that is left: fences
+    /// in use must never exceed the stored number.
     private static let fenceReserve: UInt64 = 1 << 16
 
     /// Fences up to this one may be in use.

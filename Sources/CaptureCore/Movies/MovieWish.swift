@@ -1,7 +1,8 @@
 public import BusProtocol
 public import JSON
 
-/// How a client wants a movie to be recorded: the params of `movie.start` that are the same for one movie and for those of a rig.
+/// How a client wants a movie to be recorded: the params of `movie.start` that are the same for one movie and for those
+/// of a rig.
 public struct MovieWish: Hashable, Sendable {
     public var video: MovieRequest.Video
     public var audio: MovieRequest.Audio

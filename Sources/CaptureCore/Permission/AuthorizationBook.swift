@@ -1,6 +1,7 @@
 public import JSON
 
-/// The permission of each user: the roles of the configuration, and the decisions of administrators where a role leaves them the choice.
+/// The permission of each user: the roles of the configuration, and the decisions of administrators where a role leaves
+/// them the choice.
 ///
 /// A value; its owner decides when to write the decisions to disk (``json``). It is bounded.
 public struct AuthorizationBook: Hashable, Sendable {
@@ -79,8 +80,8 @@ public struct AuthorizationBook: Hashable, Sendable {
         role(uid: uid, groups: groups) != .view && status(uid: uid, groups: groups, media: media) == .authorized
     }
 
-    /// Whether this is a remote user that no gateway has reported since the start of the bus. Such a user makes no requests, and keeps
-    /// what it had until a gateway reports it: before that, its permission is unknown.
+    /// Whether this is a remote user that no gateway has reported since the start of the bus. Such a user makes no
+    /// requests, and keeps what it had until a gateway reports it: before that, its permission is unknown.
     public func isUnheard(uid: UInt32) -> Bool { RemoteUser.uids.contains(uid) && policy.remotes[uid] == nil }
 
     /// The access list for the workers of devices of that medium.
@@ -225,7 +226,8 @@ extension AuthorizationBook {
         ]
     }
 
-    /// Reads what ``json(boot:)`` wrote. If any part is wrong, all of it is refused: half a list might leave out a denial.
+    /// Reads what ``json(boot:)`` wrote. If any part is wrong, all of it is refused: half a list might leave out a
+    /// denial.
     public mutating func takeDecisions(_ json: JSONValue, boot: String) throws(Damage) {
         guard json["version"]?.integer == Int64(Self.version) else {
             throw Damage(description: "it has no version that this program knows")

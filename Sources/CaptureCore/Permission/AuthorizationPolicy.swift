@@ -2,9 +2,9 @@ public import JSON
 
 /// Who has which role, as the configuration says, by uid and gid.
 ///
-/// A user's own rule goes before those of groups; of several groups' rules the one with most rights counts. The groups that count are
-/// the one that the kernel names for a connection, and those in which the machine's user database had the user when the
-/// configuration was read.
+/// A user's own rule goes before those of groups; of several groups' rules the one with most rights counts. The groups
+/// that count are the one that the kernel names for a connection, and those in which the machine's user database had
+/// the user when the configuration was read.
 public struct AuthorizationPolicy: Hashable, Sendable {
     /// The user that the bus runs as: an administrator, as root is, whatever else is said.
     public var owner: UInt32
@@ -65,7 +65,8 @@ public struct AuthorizationPolicy: Hashable, Sendable {
     }
 }
 
-/// The users who may connect to the sockets of one device: what its worker knows of permission, also without a coordinator.
+/// The users who may connect to the sockets of one device: what its worker knows of permission, also without a
+/// coordinator.
 public struct DoorList: Hashable, Sendable {
     public var policy: AuthorizationPolicy
     public var media: AuthorizationMedia

@@ -14,7 +14,8 @@ public struct Rig: Hashable, Sendable {
     }
 }
 
-/// The rigs: those of the configuration file, which only the file can change, and those that clients made, which are stored.
+/// The rigs: those of the configuration file, which only the file can change, and those that clients made, which are
+/// stored.
 public struct RigBook: Hashable, Sendable, KeptBook {
     public static let version = 1
     public static let maximumRigs = 64
@@ -40,7 +41,8 @@ public struct RigBook: Hashable, Sendable, KeptBook {
 
     /// Adds a rig; it replaces a rig of the same name.
     ///
-    /// - Throws: `invalidParams` for what is no name or stands in the configuration file, `limitExceeded` for one too many.
+    /// - Throws: `invalidParams` for what is no name or stands in the configuration file, `limitExceeded` for one too
+    ///   many.
     public mutating func set(_ rig: Rig, as name: String) throws(BusError) {
         try refuseConfigured(name)
         guard DeviceID.isValid(name) else {

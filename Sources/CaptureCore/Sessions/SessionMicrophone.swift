@@ -71,8 +71,8 @@ public struct SoundDemand: Hashable, Sendable {
     }
 }
 
-/// How a microphone is to be set for those who want it. Nobody has to wait for another: who doesn't get the device as he wants it gets
-/// a rendition that is so.
+/// How a microphone is to be set for those who want it. Nobody has to wait for another: who doesn't get the device as
+/// he wants it gets a rendition that is so.
 public struct SoundDecision: Hashable, Sendable {
     /// How it is to be set.
     public var format: SoundFormat

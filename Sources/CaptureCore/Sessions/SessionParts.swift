@@ -90,7 +90,8 @@ public struct SessionOutput: Hashable, Sendable {
     public var isBlankWhenDenied = false
     /// A photo output's: milliseconds for which its cameras' pictures are held, while the session runs.
     public var preRoll = 0
-    /// A photo output's: what its photos are to be, for who wants to know whether the scene is one for that; nil: nobody does.
+    /// A photo output's: what its photos are to be, for who wants to know whether the scene is one for that; nil:
+    /// nobody does.
     public var sceneMonitoring: SceneMonitor.Settings?
     /// A photo output's: what its photos may be.
     public var livePhoto = LivePhotoOutput()
@@ -123,8 +124,8 @@ public enum VideoMirroring: Hashable, Sendable {
     }
 }
 
-/// What joins an input to an output: AVFoundation's `AVCaptureConnection`. There is one for each pair of which the one has what the other
-/// takes.
+/// What joins an input to an output: AVFoundation's `AVCaptureConnection`. There is one for each pair of which the one
+/// has what the other takes.
 public struct SessionConnection: Hashable, Sendable {
     /// The device's id.
     public var input: String

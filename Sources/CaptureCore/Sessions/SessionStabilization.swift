@@ -4,8 +4,8 @@ import JSON
 extension SessionDevice {
     /// The modes that a connection of a session may prefer for it; nil: it isn't known yet.
     ///
-    /// Where the format doesn't tell (V4L2 has no word for it) it is the device's control that counts, and `auto` means what that
-    /// makes of it.
+    /// Where the format doesn't tell (V4L2 has no word for it) it is the device's control that counts, and `auto` means
+    /// what that makes of it.
     public func stabilizationModes(formatID: String?) -> [String]? {
         guard let formats else { return nil }
         let format = formats.first { $0.id == formatID }
@@ -17,7 +17,8 @@ extension SessionDevice {
 }
 
 extension CaptureSession {
-    /// - Throws: `controlUnsupported` {control, supported}: the format that the session wants of the device hasn't got the mode.
+    /// - Throws: `controlUnsupported` {control, supported}: the format that the session wants of the device hasn't got
+    ///   the mode.
     func check(_ mode: VideoStabilizationMode, of device: String, in surroundings: Surroundings) throws(BusError) {
         guard mode != .off, let known = surroundings.device(device), let formats = known.formats,
             let supported = known.stabilizationModes(formatID: wantedFormat(of: device, formats)),

@@ -1,4 +1,5 @@
-/// AVFoundation's `AVCaptureVideoOrientation`: which way up the picture is wanted. A device's own picture is `landscapeRight`.
+/// AVFoundation's `AVCaptureVideoOrientation`: which way up the picture is wanted. A device's own picture is
+/// `landscapeRight`.
 public enum VideoOrientation: String, Hashable, Sendable, CaseIterable {
     case portrait, portraitUpsideDown, landscapeRight, landscapeLeft
 

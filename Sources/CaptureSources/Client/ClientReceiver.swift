@@ -5,9 +5,10 @@ import Synchronization
 
 /// Takes a client's frames in: a thread that reads them from a Unix socket right into queued slots.
 ///
-/// One connection at a time, from the owner's process alone (`SO_PEERCRED`). Each frame is a head of 16 bytes, little-endian: `CBF1`, the
-/// bytes of the payload (32 bits), when it was taken (64 bits, CLOCK_MONOTONIC in nanoseconds; 0: now), and the payload. Whoever
-/// sends anything else, or half a frame and no more for two seconds, is told why in one line and cut off.
+/// One connection at a time, from the owner's process alone (`SO_PEERCRED`). Each frame is a head of 16 bytes,
+/// little-endian: `CBF1`, the bytes of the payload (32 bits), when it was taken (64 bits, CLOCK_MONOTONIC in
+/// nanoseconds; 0: now), and the payload. Whoever sends anything else, or half a frame and no more for two seconds, is
+/// told why in one line and cut off.
 final class ClientReceiver: Sendable {
     /// What a frame begins with.
     static let magic: [UInt8] = Array("CBF1".utf8)
@@ -36,7 +37,8 @@ final class ClientReceiver: Sendable {
     /// Frames go there from now on.
     func start(_ queue: VirtualQueue) { shared.queue.withLock { $0 = queue } }
 
-    /// Frames go nowhere from now on. Of one that is being read nothing more comes into its slot, and it is not published.
+    /// Frames go nowhere from now on. Of one that is being read nothing more comes into its slot, and it is not
+    /// published.
     func stop() { shared.queue.withLock { $0 = nil } }
 
     /// Ends the thread and waits for it. To be called once.

@@ -2,10 +2,11 @@ import CaptureCore
 import Glibc
 import LinuxIO
 
-/// Plays a material into a queue in its own time: a thread that reads, and decodes, one frame ahead, waits for its time, writes it into
-/// the next queued slot and wakes the loop.
+/// Plays a material into a queue in its own time: a thread that reads, and decodes, one frame ahead, waits for its
+/// time, writes it into the next queued slot and wakes the loop.
 ///
-/// A machine that can't decode as fast as the material runs plays it slower. Frames are lost, and counted, only where there is no slot.
+/// A machine that can't decode as fast as the material runs plays it slower. Frames are lost, and counted, only where
+/// there is no slot.
 final class ReplayPlayer {
     private let stop: EventDescriptor
     private let thread: NamedThread

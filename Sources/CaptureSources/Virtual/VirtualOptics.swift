@@ -1,7 +1,8 @@
 import CaptureCore
 import Glibc
 
-/// Something that a virtual camera brings to another value within some frames, as a lens and an exposure take their time.
+/// Something that a virtual camera brings to another value within some frames, as a lens and an exposure take their
+/// time.
 struct VirtualSettling: Hashable {
     private(set) var present: Double
     private(set) var target: Double

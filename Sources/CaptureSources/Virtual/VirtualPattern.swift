@@ -1,8 +1,9 @@
 import CaptureCore
 import Glibc
 
-/// Where the parts of a virtual camera's picture lie, top to bottom: the machine-readable band, the digits, the pattern, and the
-/// lane of the moving box. All in 24ths of the height, so that they keep their place in a picture of any scale.
+/// Where the parts of a virtual camera's picture lie, top to bottom: the machine-readable band, the digits, the
+/// pattern, and the lane of the moving box. All in 24ths of the height, so that they keep their place in a picture of
+/// any scale.
 struct VirtualSections {
     let size: Dimensions
     var bandBottom: Int { size.height * 4 / 24 }

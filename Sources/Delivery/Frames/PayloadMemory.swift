@@ -3,7 +3,8 @@ import LinuxIO
 import Synchronization
 package import ZeroMQ
 
-/// Counts the memory that slow subscribers hold in addition to the rings in use: copies of frames, and ended rings. A budget limits it.
+/// Counts the memory that slow subscribers hold in addition to the rings in use: copies of frames, and ended rings. A
+/// budget limits it.
 package final class PayloadMemory: Sendable {
     /// A copy of a payload. It counts until libzmq releases it.
     private final class Copy: MessageOwner, @unchecked Sendable {
@@ -80,7 +81,8 @@ package final class PayloadMemory: Sendable {
         return (try? message.borrow(UnsafeRawBufferPointer(copy.bytes), from: copy)) != nil
     }
 
-    /// Gives the message the bytes of a received message, without a copy. The received message must not be used any more.
+    /// Gives the message the bytes of a received message, without a copy. The received message must not be used any
+    /// more.
     ///
     /// - Returns: false when the budget has no room; the message is empty then.
     package func lend(_ message: Message, _ source: Message) -> Bool {

@@ -51,8 +51,8 @@ package final class RingSocket<Form: Hashable> {
     private var table: ConnectionTable
     private var connected: [Int32: Reader] = [:]
     private var rings: [Form: RingWriter] = [:]
-    /// The last ring of each rendition, and the users who received it. The ring of the device's own frames lives as long as its stream,
-    /// also without readers.
+    /// The last ring of each rendition, and the users who received it. The ring of the device's own frames lives as
+    /// long as its stream, also without readers.
     private var given: [Form: (ring: String, users: Set<User>)] = [:]
     private var errors: [Form: BusError] = [:]
     /// Connections that were ended because their reader did not read.
@@ -123,8 +123,8 @@ package final class RingSocket<Form: Hashable> {
         return compromised
     }
 
-    /// Sets the requested renditions that fail at present. Call this when that may have changed. A reader receives each error once,
-    /// until the error changes.
+    /// Sets the requested renditions that fail at present. Call this when that may have changed. A reader receives each
+    /// error once, until the error changes.
     package func setFailures(_ all: [(rendition: Form, error: BusError)]) {
         guard !all.isEmpty || !errors.isEmpty else { return }
         errors = Dictionary(all.map { ($0.rendition, $0.error) }) { first, _ in first }
@@ -168,8 +168,8 @@ package final class RingSocket<Form: Hashable> {
             table.open(descriptor: socket.rawValue, uid: peer.uid, pid: peer.pid)
         else { return }
         let reader = Reader(socket, peer)
-        // A refused connection stays until its request is read, or its time is over: if a connection is closed with unread data, the
-        // peer gets a reset before it can read the error.
+        // A refused connection stays until its request is read, or its time is over: if a connection is closed with
+        // unread data, the peer gets a reset before it can read the error.
         reader.isCut = !isAdmitted
         connected[socket.rawValue] = reader
         reader.token = loop.watch(.descriptor(socket.rawValue)) { [weak self, weak reader] in
@@ -256,7 +256,8 @@ package final class RingSocket<Form: Hashable> {
         if (try? reader.socket.send(message.serialized, descriptor: descriptor)) != true { cut(reader) }
     }
 
-    // Later, from the loop: a caller may be iterating over the readers, and the end of one changes the wanted renditions.
+    // Later, from the loop: a caller may be iterating over the readers, and the end of one changes the wanted
+    // renditions.
     private func cut(_ reader: Reader) {
         reader.isCut = true
         cutCount += 1

@@ -1,6 +1,7 @@
 package import CaptureCore
 
-/// Decides which users may connect to the sockets of a device or rig. The last access list holds, also when the coordinator has ended.
+/// Decides which users may connect to the sockets of a device or rig. The last access list holds, also when the
+/// coordinator has ended.
 package final class AccessControl {
     package private(set) var list: DoorList
     /// The users whose refusal was reported since the last change.

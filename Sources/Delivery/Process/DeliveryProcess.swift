@@ -5,8 +5,8 @@ import LinuxIO
 package import Logging
 package import ZeroMQ
 
-/// The parts that every process needs that delivers the frames, sound or sets of one device or rig: the lock file, the loop, the
-/// media socket and the access control in front of it.
+/// The parts that every process needs that delivers the frames, sound or sets of one device or rig: the lock file, the
+/// loop, the media socket and the access control in front of it.
 package final class DeliveryProcess {
     package struct Options {
         /// The id of the device, or the name of the rig.

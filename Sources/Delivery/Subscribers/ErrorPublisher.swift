@@ -5,8 +5,8 @@ package import ZeroMQ
 
 /// Publishes to subscribers, on their own topics, why they get no frames.
 ///
-/// The first error is sent at once, further ones at short intervals: libzmq keeps only a few messages for a subscriber, and one
-/// with many refused topics would lose most of a burst.
+/// The first error is sent at once, further ones at short intervals: libzmq keeps only a few messages for a subscriber,
+/// and one with many refused topics would lose most of a burst.
 package final class ErrorPublisher {
     package typealias Refusal = (topic: SubscribedTopic, error: BusError)
 
@@ -44,8 +44,8 @@ package final class ErrorPublisher {
         publish(topic, error)
     }
 
-    /// Sets all wanted topics that fail at present. Call this when that may have changed: new errors are published, and errors
-    /// that no longer hold are taken out of the queue.
+    /// Sets all wanted topics that fail at present. Call this when that may have changed: new errors are published, and
+    /// errors that no longer hold are taken out of the queue.
     package func setFailures(_ all: [Refusal]) {
         guard !all.isEmpty || !failing.isEmpty else { return }
         let before = failing

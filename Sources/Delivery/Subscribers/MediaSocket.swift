@@ -30,8 +30,8 @@ package final class MediaSocket {
     /// Bytes of a message from a subscriber: a topic, and the byte before it.
     private static let maximumMessageBytes = 1024
 
-    /// - Parameter waitingMessages: messages that wait for a slow subscriber at most. Do not change this later: libzmq 4.3.4 crashes
-    ///   when the change coincides with the end of a connection.
+    /// - Parameter waitingMessages: messages that wait for a slow subscriber at most. Do not change this later: libzmq
+    ///   4.3.4 crashes when the change coincides with the end of a connection.
     package init(
         _ context: Context, _ loop: Loop, _ connections: ConnectionGuard, path: String, mode: UInt32, group: UInt32?,
         waitingMessages: Int = MediaSocket.waitingFrames
@@ -71,8 +71,8 @@ package final class MediaSocket {
     package private(set) var cut: UInt64 = 0
     private var lastRefused: UInt64 = 0
 
-    /// Cuts off stalled subscribers (``StallDetector``) while memory is short. Call this with every frame before it is published, when
-    /// subscribers that keep up have read the previous one.
+    /// Cuts off stalled subscribers (``StallDetector``) while memory is short. Call this with every frame before it is
+    /// published, when subscribers that keep up have read the previous one.
     package func relieve(_ memory: PayloadMemory, at now: Int64) {
         guard memory.isPressed else { return stalls.rest() }
         guard stalls.isDue(at: now) else { return }
@@ -132,8 +132,8 @@ package final class MediaSocket {
         }
     }
 
-    // libzmq checks at most once a millisecond what subscribers have read. Within a burst it would assume that they have read
-    // nothing, and drop messages although there is room. Asking for the socket's events makes it check.
+    // libzmq checks at most once a millisecond what subscribers have read. Within a burst it would assume that they
+    // have read nothing, and drop messages although there is room. Asking for the socket's events makes it check.
     private func updateRoom() {
         _ = server.socket.readiness()
         poller?.sends()

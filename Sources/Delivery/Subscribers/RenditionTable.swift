@@ -1,6 +1,7 @@
 package import BusProtocol
 
-/// The renditions of one device that are to be made, with their topics; those that wait for a place; and those that are refused.
+/// The renditions of one device that are to be made, with their topics; those that wait for a place; and those that are
+/// refused.
 package struct RenditionTable<Form: Hashable> {
     /// A rendition and its topics: one topic per spelling.
     package struct Wanted: Hashable {

@@ -22,8 +22,8 @@ struct StallDetector {
     /// Notes the unread bytes of each connection.
     ///
     /// - Parameter isSpent: since the last call, others have lost frames because no memory was left.
-    /// - Returns: the peers that have read nothing for ``limit``, and if `isSpent` also those that have never read all for
-    ///   ``slowLimit``.
+    /// - Returns: the peers that have read nothing for ``limit``, and if `isSpent` also those that have never read all
+    ///   for ``slowLimit``.
     mutating func look(_ connections: [(connection: Int32, bytes: Int)], at now: Int64, isSpent: Bool) -> [Int32] {
         lastTime = now
         let before = seen

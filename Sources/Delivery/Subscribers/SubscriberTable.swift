@@ -2,8 +2,8 @@ import BusProtocol
 
 /// The subscriptions of each connection.
 ///
-/// libzmq reports that a topic has lost its last subscriber also when a peer unsubscribes that never subscribed (seen with 4.3.4).
-/// Without a table of our own, one peer could end the stream of all others.
+/// libzmq reports that a topic has lost its last subscriber also when a peer unsubscribes that never subscribed (seen
+/// with 4.3.4). Without a table of our own, one peer could end the stream of all others.
 struct SubscriberTable {
     private var holders: [[UInt8]: Set<Int32>] = [:]
     private var topics: [Int32: Set<[UInt8]>] = [:]

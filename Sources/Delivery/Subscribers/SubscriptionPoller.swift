@@ -2,10 +2,11 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// Reads the subscriptions that arrive at a media socket: as soon as they arrive, or, during a run of frames, just before each frame.
+/// Reads the subscriptions that arrive at a media socket: as soon as they arrive, or, during a run of frames, just
+/// before each frame.
 ///
-/// libzmq wakes a watcher of the socket also when its own thread has taken a message, that is once for each frame. That costs as much
-/// as publishing the frame.
+/// libzmq wakes a watcher of the socket also when its own thread has taken a message, that is once for each frame. That
+/// costs as much as publishing the frame.
 final class SubscriptionPoller {
     private let loop: Loop
     private let socket: Socket

@@ -1,7 +1,8 @@
 package import BusProtocol
 import JSON
 
-/// The subscriptions at the media socket of one camera or rig: the renditions to be made, their topics, and the refused topics.
+/// The subscriptions at the media socket of one camera or rig: the renditions to be made, their topics, and the refused
+/// topics.
 package struct SubscriptionTable {
     package typealias Wanted = RenditionTable<Rendition>.Wanted
 

@@ -4,7 +4,8 @@ import JSON
 import Logging
 import ZeroMQ
 
-/// Reads a rig's devices and tolerance from the bus (`state/rig/<name>/`). The last value is kept for a while without a coordinator.
+/// Reads a rig's devices and tolerance from the bus (`state/rig/<name>/`). The last value is kept for a while without a
+/// coordinator.
 final class RigReader {
     struct Device: Hashable {
         /// nil: the device is not connected.

@@ -13,8 +13,8 @@ public struct SetMatcherOptions: Sendable {
     /// The rig's name.
     public var set: String
     public var runtimeDirectory: String
-    /// The file with the access list (``DoorList``); it is read at the start and whenever it changes. nil, or a file that cannot be
-    /// read: only root and the matcher's own user may connect.
+    /// The file with the access list (``DoorList``); it is read at the start and whenever it changes. nil, or a file
+    /// that cannot be read: only root and the matcher's own user may connect.
     public var doorsPath: String?
     /// The group that may connect to the rig's socket; nil: only the matcher's own user.
     public var group: String?
@@ -34,7 +34,8 @@ public struct SetMatcherOptions: Sendable {
 
 /// Matches the frames of a rig's devices and publishes them as sets on the rig's own socket.
 ///
-/// It receives the frames as any subscriber does. It opens no device, and subscribes to the devices only while sets are subscribed to.
+/// It receives the frames as any subscriber does. It opens no device, and subscribes to the devices only while sets are
+/// subscribed to.
 public final class SetMatcher {
     private let options: SetMatcherOptions
     private let logger: Logger
@@ -119,8 +120,8 @@ public final class SetMatcher {
         }
     }
 
-    /// The socket for reports to the coordinator. Without a coordinator no report waits: the next coordinator writes the access list
-    /// again, and later refusals are reported to it.
+    /// The socket for reports to the coordinator. Without a coordinator no report waits: the next coordinator writes
+    /// the access list again, and later refusals are reported to it.
     private static func openReports(_ context: Context, _ directory: RuntimeDirectory) throws(ZeroMQError) -> Socket {
         let socket = try Socket(context, .dealer)
         try socket.set(.immediate, 1)
@@ -171,8 +172,8 @@ public final class SetMatcher {
     /// Bytes of the file with the access list.
     private static let maximumAccessBytes = 4 << 20
 
-    // Only the file counts, whoever writes it: a restarted coordinator may not know this rig. Users who may no longer connect lose
-    // their connections, as at a worker.
+    // Only the file counts, whoever writes it: a restarted coordinator may not know this rig. Users who may no longer
+    // connect lose their connections, as at a worker.
     private func changeAccess() {
         process.connections.shutDown(where: process.access.change(Self.readAccess(options.doorsPath)))
     }

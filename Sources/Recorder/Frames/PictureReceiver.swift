@@ -269,8 +269,8 @@ struct FrameCounter: Sendable {
     /// From one frame to the next in a stream that is over, nanoseconds.
     private var interval: Double?
 
-    /// Frames that the camera has counted since the one that was taken last. In front of another stream, which a camera begins that was away
-    /// or was set otherwise: as many as would have come meanwhile.
+    /// Frames that the camera has counted since the one that was taken last. In front of another stream, which a camera
+    /// begins that was away or was set otherwise: as many as would have come meanwhile.
     func missing(before sequence: UInt64, at time: Instant, _ stream: String) -> UInt64 {
         if stream == self.stream { return sequence > last.sequence ? sequence - last.sequence - 1 : 0 }
         guard let interval = intervalSoFar, time > last.time else { return 0 }

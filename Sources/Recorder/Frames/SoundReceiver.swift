@@ -6,8 +6,8 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Takes a microphone's sound out of its ring, on a thread of its own, and puts it into the queue of the writing thread. Without memory
-/// for a ring, it takes the messages of the topic.
+/// Takes a microphone's sound out of its ring, on a thread of its own, and puts it into the queue of the writing
+/// thread. Without memory for a ring, it takes the messages of the topic.
 final class SoundReceiver: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 

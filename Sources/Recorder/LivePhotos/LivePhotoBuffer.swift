@@ -84,8 +84,8 @@ final class LivePhotoBuffer {
         return place
     }
 
-    /// How many pictures the camera took from one time to the other, both with it: those that came, and those that are missing between
-    /// them, which are taken to have been evenly so.
+    /// How many pictures the camera took from one time to the other, both with it: those that came, and those that are
+    /// missing between them, which are taken to have been evenly so.
     func taken(from start: Instant, to end: Instant) -> UInt64 {
         var (count, before) = (UInt64(0), Instant?.none)
         for arrival in arrivals {

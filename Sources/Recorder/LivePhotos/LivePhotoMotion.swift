@@ -1,7 +1,8 @@
 import BusProtocol
 import CaptureCore
 
-/// Looks at held pictures for how much each differs from the one before, as long as a movie is made: ``MotionTrimming``.
+/// Looks at held pictures for how much each differs from the one before, as long as a movie is made:
+/// ``MotionTrimming``.
 final class LivePhotoMotion {
     private let small: LivePhotoDecoder
     private var trimming = MotionTrimming()

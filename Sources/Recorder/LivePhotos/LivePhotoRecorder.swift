@@ -10,8 +10,8 @@ import ZeroMQ
 
 /// The process that makes the movies of a session's live photos: everything that it is made of, put together.
 ///
-/// It holds the last seconds of camera and microphone until the session's photo output is set otherwise. A thread of its own makes movies;
-/// this one answers the coordinator.
+/// It holds the last seconds of camera and microphone until the session's photo output is set otherwise. A thread of
+/// its own makes movies; this one answers the coordinator.
 public final class LivePhotoRecorder {
     private let options: RecorderOptions
     private let process: RecorderProcess
@@ -39,7 +39,8 @@ public final class LivePhotoRecorder {
     /// Milliseconds that a device is waited for: as long as the session wants it.
     private static let forever: Int64 = 1 << 40
 
-    /// Makes everything ready but touches neither devices nor disk yet. To be called on the thread that then calls ``run(signals:)``.
+    /// Makes everything ready but touches neither devices nor disk yet. To be called on the thread that then calls
+    /// ``run(signals:)``.
     public init(_ options: RecorderOptions, logger: Logger) throws(RecorderError) {
         let request = options.request
         guard request.live != nil, let camera = request.camera else { throw .usage("no live photos are asked for") }
@@ -75,7 +76,8 @@ public final class LivePhotoRecorder {
         }
     }
 
-    /// Makes movies until it is told to end, by an order or a signal, or the coordinator has gone: no other one asks for what it has.
+    /// Makes movies until it is told to end, by an order or a signal, or the coordinator has gone: no other one asks
+    /// for what it has.
     public func run(signals: SignalDescriptor? = nil) -> RecorderEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in

@@ -6,10 +6,11 @@ import LinuxIO
 import Logging
 import MovieFile
 
-/// Holds the last seconds of what comes, and makes a movie of them for each live photo: on the thread that calls ``run()``.
+/// Holds the last seconds of what comes, and makes a movie of them for each live photo: on the thread that calls
+/// ``run()``.
 ///
-/// What comes is held before anything else is done, and between any two pictures that are encoded. A movie for which that is too much loses
-/// those that are held no more when it is their turn; they are counted.
+/// What comes is held before anything else is done, and between any two pictures that are encoded. A movie for which
+/// that is too much loses those that are held no more when it is their turn; they are counted.
 final class LivePhotoThread: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 

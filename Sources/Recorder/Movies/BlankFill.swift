@@ -2,7 +2,8 @@ import CaptureCore
 import FFmpeg
 import MovieFile
 
-/// Puts black and silence into a movie where its picture, or its sound, may not be had: at the times of the other, which may.
+/// Puts black and silence into a movie where its picture, or its sound, may not be had: at the times of the other,
+/// which may.
 final class BlankFill {
     /// Nanoseconds from one black picture to the next.
     private let interval: Int64

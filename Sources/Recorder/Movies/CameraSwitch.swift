@@ -36,8 +36,8 @@ final class CameraSwitch: Sendable {
 
     /// Takes over, if that camera may, and its picture is newer than all before.
     ///
-    /// One whose pictures take longer to come than those of the other would be behind it for ever: from its first picture that is too old on, the other
-    /// one yields.
+    /// One whose pictures take longer to come than those of the other would be behind it for ever: from its first
+    /// picture that is too old on, the other one yields.
     func take(_ input: Int, at time: Int64) -> Bool {
         state.withLock { state in
             guard input == state.expected else { return false }

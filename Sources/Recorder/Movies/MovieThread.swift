@@ -8,7 +8,8 @@ import LinuxIO
 import Logging
 import MovieFile
 
-/// Writes the movie, or sends it: everything that waits for the disk or the encoder happens on the thread that calls ``run()``.
+/// Writes the movie, or sends it: everything that waits for the disk or the encoder happens on the thread that calls
+/// ``run()``.
 final class MovieThread: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 
@@ -342,7 +343,8 @@ final class MovieThread: @unchecked Sendable {
         return writer
     }
 
-    // Who may write in an allowed folder must not lead the bus out of it. Answers where the file really lies, as the librarian follows no link.
+    // Who may write in an allowed folder must not lead the bus out of it. Answers where the file really lies, as the
+    // librarian follows no link.
     @discardableResult
     private func openFolder() throws(SystemError) -> String {
         let whole = request.path.utf8

@@ -10,7 +10,8 @@ import ZeroMQ
 
 /// The process that records one movie: everything that it is made of, put together.
 ///
-/// What comes waits in queues of bounded size for a thread that writes; this one answers the coordinator, and waits for neither.
+/// What comes waits in queues of bounded size for a thread that writes; this one answers the coordinator, and waits for
+/// neither.
 public final class Recorder {
     private var request: MovieRequest
     private let options: RecorderOptions
@@ -51,7 +52,8 @@ public final class Recorder {
     /// Milliseconds from one state to the next, at least.
     private static let stateInterval: Int64 = 100
 
-    /// Makes everything ready but touches neither devices nor disk yet. To be called on the thread that then calls ``run(signals:)``.
+    /// Makes everything ready but touches neither devices nor disk yet. To be called on the thread that then calls
+    /// ``run(signals:)``.
     public init(_ options: RecorderOptions, logger: Logger) throws(RecorderError) {
         let request = options.request
         self.request = request

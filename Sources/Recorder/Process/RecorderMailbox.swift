@@ -5,8 +5,8 @@ import LinuxIO
 import MovieFile
 import Synchronization
 
-/// The messages between the threads of a recorder: plans and waiting devices from the receiving threads, orders from the loop,
-/// figures and results from the writing thread.
+/// The messages between the threads of a recorder: plans and waiting devices from the receiving threads, orders from
+/// the loop, figures and results from the writing thread.
 final class RecorderMailbox: Sendable {
     /// An order to the writing thread.
     enum Command: Hashable, Sendable {
@@ -117,7 +117,8 @@ final class RecorderMailbox: Sendable {
         if isNew { news.signal() }
     }
 
-    /// The writing thread is woken at once for samples taken from that time on, and in batches for earlier ones (``WakePacer``).
+    /// The writing thread is woken at once for samples taken from that time on, and in batches for earlier ones
+    /// (``WakePacer``).
     var urgent: Instant {
         get { urgency.load(ordering: .relaxed) }
         set { urgency.store(newValue, ordering: .relaxed) }

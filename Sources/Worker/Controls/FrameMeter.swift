@@ -2,9 +2,11 @@ import BusProtocol
 import CaptureCore
 import Imaging
 
-/// Measures how bright a part of a frame is, each time that it is asked: of one frame, and then of none until the next time.
+/// Measures how bright a part of a frame is, each time that it is asked: of one frame, and then of none until the next
+/// time.
 ///
-/// Luma is read where it lies, on the loop; compressed pictures and those without luma are made into a small grey one by the pool.
+/// Luma is read where it lies, on the loop; compressed pictures and those without luma are made into a small grey one
+/// by the pool.
 final class FrameMeter {
     private enum Way {
         case direct(LumaMeter)
@@ -19,8 +21,8 @@ final class FrameMeter {
     /// Made when the stream's first frame is to be measured.
     private var way: Way?
 
-    /// Told once for each time that it was asked, as soon as there is a frame that is not damaged: 0 (black) to 255; nil: frames like
-    /// these can't be measured.
+    /// Told once for each time that it was asked, as soon as there is a frame that is not damaged: 0 (black) to 255;
+    /// nil: frames like these can't be measured.
     var onLuma: ((Double?) -> Void)?
 
     init(_ pool: RenditionPool) { self.pool = pool }

@@ -6,8 +6,8 @@ import Synchronization
 
 /// Since when the device thread has waited for the driver. Read by the loop.
 ///
-/// A call of the source counts from its beginning, or from the last of the requests that it notified: so a driver that gets
-/// a thousand requests in one call has the full time for each.
+/// A call of the source counts from its beginning, or from the last of the requests that it notified: so a driver that
+/// gets a thousand requests in one call has the full time for each.
 final class CallClock: Sendable {
     private let start = Atomic<Int64>(0)
     private let thread = Atomic<UInt>(0)
@@ -27,7 +27,8 @@ final class CallClock: Sendable {
 
     /// A request of the call that is under way begins, or has been answered.
     ///
-    /// The loop asks the driver for frames and events meanwhile, which says nothing about the call: its requests are not counted.
+    /// The loop asks the driver for frames and events meanwhile, which says nothing about the call: its requests are
+    /// not counted.
     func requestMade() {
         guard start.load(ordering: .relaxed) != 0, thread.load(ordering: .relaxed) == pthread_self() else { return }
         start.store(MonotonicClock.now(), ordering: .relaxed)

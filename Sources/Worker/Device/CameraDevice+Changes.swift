@@ -127,8 +127,8 @@ extension CameraDevice {
         }
     }
 
-    /// Takes back what a change has committed; the device need not be open. However ``rollBack(_:)`` ends, the next opening puts
-    /// back what was committed before.
+    /// Takes back what a change has committed; the device need not be open. However ``rollBack(_:)`` ends, the next
+    /// opening puts back what was committed before.
     func revoke(_ change: AppliedChange) {
         generation += 1
         // Without one before, it is kept as it was then: nothing at all would be taken for no news.

@@ -18,7 +18,8 @@ extension CameraDevice {
     /// The present state of the device, for the choice of settings.
     func look() throws(BusError) -> DeviceSnapshot { try translating { () throws(SourceError) in try read() } }
 
-    /// Sets something for a photo, in addition to what was set for it before. On failure the device is as before the call.
+    /// Sets something for a photo, in addition to what was set for it before. On failure the device is as before the
+    /// call.
     func standIn(_ change: PreparedChange) throws(BusError) -> DeviceSnapshot {
         let before = try translating { () throws(SourceError) in try read() }
         let known = standIn
@@ -42,7 +43,8 @@ extension CameraDevice {
 
     /// Puts back what was set for a photo. Harmless when nothing is.
     ///
-    /// - Throws: what is left then is put back at the next photo's end, the next start of the stream or the next opening.
+    /// - Throws: what is left then is put back at the next photo's end, the next start of the stream or the next
+    ///   opening.
     func endStandIn() throws(BusError) {
         guard let standIn else { return }
         let left = putBack(standIn.before, undoing: standIn.plan)

@@ -44,7 +44,8 @@ extension CameraDevice {
         let pace = now.configuration.frameDuration.map { Int64($0.seconds * 1_000_000_000) } ?? 33_333_333
         return ZoomCourse(
             ramp: ZoomRamp(from: from, to: to, rate: wish.rate, start: time), map: scale,
-            // A camera that takes a picture a minute zooms smoothly all the same, and none is asked more often than it can show.
+            // A camera that takes a picture a minute zooms smoothly all the same, and none is asked more often than it
+            // can show.
             pace: min(max(pace, 4_000_000), 100_000_000), generation: generation)
     }
 

@@ -5,8 +5,8 @@ import LinuxIO
 
 /// A camera with its committed configuration. Used on the device thread only.
 ///
-/// Another program may change a camera while it is closed, and some do while it is open. So the committed configuration is
-/// compared and restored at each opening, and while the camera is locked whenever another program has changed it.
+/// Another program may change a camera while it is closed, and some do while it is open. So the committed configuration
+/// is compared and restored at each opening, and while the camera is locked whenever another program has changed it.
 final class CameraDevice {
     /// The state that the loop gets after each job.
     struct Report {
@@ -134,7 +134,8 @@ final class CameraDevice {
             let started = try startStream()
             guard isInUse else { return started }
         }
-        // The program that kept the format from being set has released the device meanwhile: the stream has that program's format.
+        // The program that kept the format from being set has released the device meanwhile: the stream has that
+        // program's format.
         isStreaming = false
         try source.stopStreaming()
         try restore(.format)
@@ -265,7 +266,8 @@ final class CameraDevice {
     }
 }
 
-/// How often a control was put back while the device was locked: a camera, or a program, that changes it for ever is given up.
+/// How often a control was put back while the device was locked: a camera, or a program, that changes it for ever is
+/// given up.
 struct ControlDefence {
     private var counts: [String: (count: Int, since: Int64)] = [:]
 

@@ -2,8 +2,8 @@ import CaptureCore
 import CaptureSources
 import LinuxIO
 
-/// A source with this program's own controls in addition to the driver's: those of ``ExposureMetering`` where the driver's can be driven so, and
-/// ``DigitalZoom``'s where the driver can't zoom.
+/// A source with this program's own controls in addition to the driver's: those of ``ExposureMetering`` where the
+/// driver's can be driven so, and ``DigitalZoom``'s where the driver can't zoom.
 final class CompletedSource: VideoSource {
     private let source: any VideoSource
     private let metering: MeteringState

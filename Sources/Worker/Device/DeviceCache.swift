@@ -95,7 +95,8 @@ final class DeviceCache {
         snapshot?.configuration.controls[name] = told.snapshot.configuration.controls[name]
     }
 
-    /// The camera changes the control with this id by itself: it cannot be set, or not while an automatic mode governs it.
+    /// The camera changes the control with this id by itself: it cannot be set, or not while an automatic mode governs
+    /// it.
     func movesByItself(_ id: UInt32) -> Bool {
         guard let control = snapshot?.description.controls.first(where: { $0.id == id }) else { return false }
         return !control.flags.isDisjoint(with: [.readOnly, .volatile, .inactive])
@@ -103,7 +104,8 @@ final class DeviceCache {
 
     /// Takes events of the device.
     ///
-    /// - Returns: `isIncomplete`: the device has to be read. `isMeddling`: another program has changed a committed control.
+    /// - Returns: `isIncomplete`: the device has to be read. `isMeddling`: another program has changed a committed
+    ///   control.
     func take(_ events: [ControlEvent]) -> (isIncomplete: Bool, isMeddling: Bool) {
         guard let snapshot else { return (false, false) }
         for event in events where !event.mustBeRead {

@@ -3,8 +3,8 @@ import CaptureSources
 import Logging
 import ZeroMQ
 
-/// Reads a device's events on the loop. After each batch it pauses, while the driver collects: a device with thousands of events
-/// a second costs no more than one with ten.
+/// Reads a device's events on the loop. After each batch it pauses, while the driver collects: a device with thousands
+/// of events a second costs no more than one with ten.
 final class DeviceEventReader {
     private let queue: any DeviceEventQueue
     private let loop: Loop

@@ -156,8 +156,8 @@ struct DeviceLifecycle {
         return next(now)
     }
 
-    /// The device has been away and is back, or is in another place: what is open of it is of no use any more, and no failure
-    /// of the past counts. It is opened once, so that it is set as it was and can be described.
+    /// The device has been away and is back, or is in another place: what is open of it is of no use any more, and no
+    /// failure of the past counts. It is opened once, so that it is set as it was and can be described.
     mutating func plugged(at now: Int64) -> [Action] {
         failures = 0
         retryTime = nil

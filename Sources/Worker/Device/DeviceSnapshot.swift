@@ -35,7 +35,8 @@ struct CommittedConfiguration: Hashable, Sendable {
     var controls: [PlannedControl]
     /// ``DeviceConfiguration/words``
     var words: [String: String] = [:]
-    /// What ``format`` and ``frameDuration`` stand in for, as there was no room for that; nil: they are what was asked for.
+    /// What ``format`` and ``frameDuration`` stand in for, as there was no room for that; nil: they are what was asked
+    /// for.
     var wish: Wish?
 
     struct Wish: Hashable {
@@ -52,9 +53,9 @@ struct CommittedConfiguration: Hashable, Sendable {
 
     /// The same after a further change.
     ///
-    /// To a value that was set belongs the mode in which it counts: a camera that starts in its automatic mode would have the
-    /// value put back and go on as it likes. What the change doesn't name stays as it was committed, however the device is now:
-    /// another program may have set it.
+    /// To a value that was set belongs the mode in which it counts: a camera that starts in its automatic mode would
+    /// have the value put back and go on as it likes. What the change doesn't name stays as it was committed, however
+    /// the device is now: another program may have set it.
     ///
     /// - Parameter isStandIn: the format, or its rate, is not what was asked for.
     func changed(
@@ -103,7 +104,8 @@ struct CommittedConfiguration: Hashable, Sendable {
         return changed
     }
 
-    /// {generation, activeFormat, frameDuration, controls: [{name, value}], words?, insteadOf?: {activeFormat, frameDuration}}
+    /// {generation, activeFormat, frameDuration, controls: [{name, value}], words?, insteadOf?: {activeFormat,
+    /// frameDuration}}
     var json: JSONValue {
         .members([
             "generation": JSONValue(generation), "activeFormat": format.json,

@@ -3,8 +3,9 @@ import LinuxIO
 import Synchronization
 import ZeroMQ
 
-/// The thread that makes the calls to a device that may block, in order: opening, closing, formats, controls, starting and stopping
-/// the stream. Their results come back to the loop. Frames and events are read on the loop itself, by calls that never block.
+/// The thread that makes the calls to a device that may block, in order: opening, closing, formats, controls, starting
+/// and stopping the stream. Their results come back to the loop. Frames and events are read on the loop itself, by
+/// calls that never block.
 ///
 /// A driver may block in a call for seconds. The loop runs meanwhile, and decides whether the call hangs.
 final class DeviceThread<Device> {
@@ -142,7 +143,8 @@ final class DeviceThread<Device> {
     }
 
     private func watch(from start: Int64) {
-        // A request that was reported as busy is checked again before it may hang: its work may continue with other requests.
+        // A request that was reported as busy is checked again before it may hang: its work may continue with other
+        // requests.
         let next = busySince == start ? min(start + hangTime, MonotonicClock.now() + busyTime) : start + busyTime
         timer = loop.schedule(at: next) { [weak self] in self?.judge() }
     }

@@ -51,7 +51,8 @@ final class DeviceUsers {
         loop.watch(.descriptor(exchange.done.rawValue)) { [weak self] in self?.finish() }
     }
 
-    /// Looks, and answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete} on the loop.
+    /// Looks, and answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete} on the
+    /// loop.
     ///
     /// - Parameter node: nil: the device has none that anybody could open.
     /// - Returns: false when too many wait already; then nothing is answered.
@@ -113,8 +114,8 @@ final class DeviceUsers {
         ]
     }
 
-    /// How many read frames of the device: subscriptions one by one, and connections for rings. Who is subscribed to `buffer/` needs both
-    /// and is one.
+    /// How many read frames of the device: subscriptions one by one, and connections for rings. Who is subscribed to
+    /// `buffer/` needs both and is one.
     static func readers(
         _ subscriptions: [(peer: ConnectionGuard.Peer, topics: Set<[UInt8]>)],
         readers: [(peer: ConnectionGuard.Peer, rendition: String)], device: String
@@ -172,7 +173,8 @@ final class DeviceUsers {
     /// The processes among the connections that want frames of the device, in the order of their pids.
     ///
     /// - Parameters:
-    ///   - subscriptions: what each process is subscribed to; a process with several connections may come several times.
+    ///   - subscriptions: what each process is subscribed to; a process with several connections may come several
+    ///     times.
     ///   - readers: who reads rings of which rendition.
     static func subscribers(
         _ subscriptions: [(peer: ConnectionGuard.Peer, topics: Set<[UInt8]>)],

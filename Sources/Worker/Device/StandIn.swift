@@ -2,7 +2,8 @@ import BusProtocol
 import CaptureCore
 import JSON
 
-/// What was set at the device for a photo: it replaces the previous values until they are restored, and is never committed.
+/// What was set at the device for a photo: it replaces the previous values until they are restored, and is never
+/// committed.
 struct StandIn: Hashable, Sendable {
     /// How the device was.
     var before: DeviceConfiguration
@@ -21,7 +22,8 @@ struct StandIn: Hashable, Sendable {
         self.plan.adopt(known?.plan)
     }
 
-    /// What the next process needs to put it back: {activeFormat, frameDuration, values: {name: value…}, setsFormat?, controls: [name…]}
+    /// What the next process needs to put it back: {activeFormat, frameDuration, values: {name: value…}, setsFormat?,
+    /// controls: [name…]}
     var json: JSONValue {
         .members([
             "activeFormat": before.format.json, "frameDuration": before.frameDuration?.json ?? .null,

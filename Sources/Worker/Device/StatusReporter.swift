@@ -5,7 +5,8 @@ import CaptureSources
 import JSON
 import LinuxIO
 
-/// The state of the device as reported to the coordinator: complete, whenever it has changed, and at most twenty times a second.
+/// The state of the device as reported to the coordinator: complete, whenever it has changed, and at most twenty times
+/// a second.
 struct DeviceStatus {
     var isOpen = false
     var stream: String?

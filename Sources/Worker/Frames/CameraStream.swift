@@ -6,8 +6,8 @@ import Glibc
 import LinuxIO
 import ZeroMQ
 
-/// One run of a camera from start to stop, on the loop: takes filled slots from the device and gives it others to fill, so that it
-/// never runs out of slots.
+/// One run of a camera from start to stop, on the loop: takes filled slots from the device and gives it others to fill,
+/// so that it never runs out of slots.
 final class CameraStream {
     /// Random, as 16 hexadecimal digits: new at each start.
     var id: String { ring.stream }
@@ -67,7 +67,8 @@ final class CameraStream {
         layout = stream.layout
         frameDuration = stream.frameDuration
         chain = ring.publisher.isChained ? H264Chain() : nil
-        // Neither is called any more when this is gone. Weak references would make each use of this, at each frame, a longer way.
+        // Neither is called any more when this is gone. Weak references would make each use of this, at each frame, a
+        // longer way.
         token = loop.watch(.descriptor(stream.descriptor)) { [unowned self] in takeFrames() }
         if silenceLimit > 0 {
             let frame = min(stream.frameDuration?.nanoseconds ?? 0, Self.longestFrame)
@@ -110,8 +111,8 @@ final class CameraStream {
         if !isOver, chain?.mayRequest(at: MonotonicClock.now()) == true { onKeyframeWanted?() }
     }
 
-    /// Takes no more frames, and calls the body as soon as all that were lent have come back. The device may still fill slots:
-    /// the ring is to be closed when it has stopped.
+    /// Takes no more frames, and calls the body as soon as all that were lent have come back. The device may still fill
+    /// slots: the ring is to be closed when it has stopped.
     func end(then body: @escaping () -> Void) {
         stopWatching()
         isOver = true
@@ -154,7 +155,8 @@ final class CameraStream {
     private func take(_ slot: FrameSlot) {
         ring.taken()
         let told = slot.told
-        // First of all, if not done yet: readers that wait for the frame in the ring are woken, and only then may it be lent.
+        // First of all, if not done yet: readers that wait for the frame in the ring are woken, and only then may it be
+        // lent.
         var content = chain == nil ? ring.publisher.content(of: slot.index, told, stream.timestampSource) : nil
         if let lastSequence, told.captureSequence > lastSequence + 1 {
             chain?.lose()

@@ -4,7 +4,8 @@ import Imaging
 
 /// Finds damaged and short frames, which are counted and not passed on.
 ///
-/// Drivers mark the damage that they notice. A compressed picture that is too short is recognized by its first and last bytes.
+/// Drivers mark the damage that they notice. A compressed picture that is too short is recognized by its first and last
+/// bytes.
 struct DamageDetector {
     private let isJPEG: Bool
     /// Some cameras leave the end marker out always; where it came once, a picture without it is torn.

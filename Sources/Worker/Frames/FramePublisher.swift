@@ -5,8 +5,8 @@ import FrameRing
 import LinuxIO
 import Synchronization
 
-/// Publishes the device's frames in their ring: on the thread that fills the slots, where a device has one, else on the loop. So those who
-/// read the ring are woken by whoever knows first that there is a frame.
+/// Publishes the device's frames in their ring: on the thread that fills the slots, where a device has one, else on the
+/// loop. So those who read the ring are woken by whoever knows first that there is a frame.
 ///
 /// One thread of the two publishes all of a stream; what it makes of a frame goes to the loop with the frame's slot.
 final class FramePublisher: @unchecked Sendable {
@@ -87,8 +87,8 @@ final class FramePublisher: @unchecked Sendable {
     func publish(
         _ slot: Int, _ told: FrameSlot.Told, _ source: TimestampSource, isKeyframe: Bool? = nil
     ) -> Content {
-        // Readers wait for what is done from here to where the frame is published, with code and memory that have gone cold since the last
-        // one: what can be done afterwards is.
+        // Readers wait for what is done from here to where the frame is published, with code and memory that have gone
+        // cold since the last one: what can be done afterwards is.
         let generation = generation
         let realtime = told.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
         guard isWhole(slot, told), let bytes = plan.count(bytesUsed: told.bytesUsed) else {

@@ -33,7 +33,8 @@ final class FrameRelay {
     var running: CameraStream? { isOver ? nil : run }
     /// The frame as it lies in a ring.
     private let lent = Message()
-    /// Where there is no memory for a ring: the frame's own bytes, copied at the first rendition that needs them and shared by all.
+    /// Where there is no memory for a ring: the frame's own bytes, copied at the first rendition that needs them and
+    /// shared by all.
     private let native = Message()
     /// The same as a JPEG that any program can read.
     private let completed = Message()
@@ -44,7 +45,8 @@ final class FrameRelay {
 
     /// That of the last committed configuration.
     var generation: UInt64 = 0 { didSet { run?.generation = generation } }
-    /// Since the start of the process: whole frames that the device gave, and those that some rendition had to leave out or that were damaged.
+    /// Since the start of the process: whole frames that the device gave, and those that some rendition had to leave
+    /// out or that were damaged.
     private(set) var frames: UInt64 = 0
     private(set) var dropped: UInt64 = 0
     /// Of those, the ones that came damaged or short.
@@ -156,7 +158,8 @@ final class FrameRelay {
         socket.relieve(lender.memory, at: now)
         frames += 1
         lastFrame = frame.facts.monotonic
-        // The other threads begin before this one is busy with copying. All that is made of a frame shows the same part of it.
+        // The other threads begin before this one is busy with copying. All that is made of a frame shows the same part
+        // of it.
         let zoom = zoom.thousandths
         for output in outputs {
             if case .converted(let work) = output.making, output.wants(frame.facts) {
@@ -276,7 +279,8 @@ final class FrameRelay {
 
     // MARK: Publications
 
-    // The frame is in its ring: its place is published to `buffer` subscribers, and its bytes are lent to libzmq for the others.
+    // The frame is in its ring: its place is published to `buffer` subscribers, and its bytes are lent to libzmq for
+    // the others.
     private func hand(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {
         refer(output, publication, facts)
         guard output.wantsPayload, let ring = output.ring else {

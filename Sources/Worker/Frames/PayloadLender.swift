@@ -5,8 +5,8 @@ import ZeroMQ
 
 /// Makes payloads of frames in a ring: a few are lent to libzmq as they lie there, the others are copied.
 ///
-/// A subscriber that is stopped holds what was on its way to it for as long as it stands still. So only a few slots of a ring are
-/// lent at a time, and what is held beside is counted.
+/// A subscriber that is stopped holds what was on its way to it for as long as it stands still. So only a few slots of
+/// a ring are lent at a time, and what is held beside is counted.
 final class PayloadLender {
     /// Slots of one ring that are lent at a time.
     static let slots = 4

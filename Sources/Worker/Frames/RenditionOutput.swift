@@ -59,7 +59,8 @@ final class RenditionOutput {
     private(set) var failure: String?
     /// When the first frame was taken that could not be converted, since the last that could. Nanoseconds.
     private var failingSince: Int64?
-    /// How long no frame may be converted before that counts as failing, nanoseconds: a single one may have come damaged.
+    /// How long no frame may be converted before that counts as failing, nanoseconds: a single one may have come
+    /// damaged.
     private static let damageTime: Int64 = 1_000_000_000
     private var decimator: FrameDecimator?
 
@@ -136,8 +137,8 @@ final class RenditionOutput {
                 ring: ring))
     }
 
-    /// Whether the frame is wanted at the rate that was asked for. Where frames build on one another only key frames can be had at a
-    /// rate below the device's.
+    /// Whether the frame is wanted at the rate that was asked for. Where frames build on one another only key frames
+    /// can be had at a rate below the device's.
     func wants(_ facts: FrameFacts) -> Bool {
         guard decimator != nil else { return true }
         return facts.isKeyframe != false && decimator?.admits(facts.monotonic) == true

@@ -16,8 +16,8 @@ protocol OrderHandler: AnyObject {
     func didCarryOut()
 }
 
-/// The coordinator's orders to a device, one after the other, each answered once. What a coordinator left unfinished is taken back before
-/// what the next one asks for; its orders that still waited are not carried out.
+/// The coordinator's orders to a device, one after the other, each answered once. What a coordinator left unfinished is
+/// taken back before what the next one asks for; its orders that still waited are not carried out.
 final class OrderQueue {
     typealias Finish = (Result<JSONValue, BusError>) -> Void
 
@@ -70,7 +70,8 @@ final class OrderQueue {
 
     // MARK: What waits
 
-    /// - Throws: `limitExceeded` {limit: "orders", maximum}. What ends a transaction is always taken: refused, it would leave its traces for good.
+    /// - Throws: `limitExceeded` {limit: "orders", maximum}. What ends a transaction is always taken: refused, it would
+    ///   leave its traces for good.
     func append(_ order: WorkerOrder) throws(BusError) {
         guard order.action.endsTransaction || queue.count < Self.maximum else {
             throw BusError(

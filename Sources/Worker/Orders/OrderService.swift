@@ -30,7 +30,8 @@ final class OrderService: OrderHandler {
     private(set) var generation: UInt64
     private(set) var committed: CommittedConfiguration?
 
-    /// Called when ``lockFence``, ``isInSession``, ``preRoll``, ``watchesScene``, ``isHalted``, ``generation`` or ``committed`` has changed.
+    /// Called when ``lockFence``, ``isInSession``, ``preRoll``, ``watchesScene``, ``isHalted``, ``generation`` or
+    /// ``committed`` has changed.
     var onChange: (() -> Void)?
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
@@ -116,7 +117,8 @@ final class OrderService: OrderHandler {
                 // Beside the others: a photo waits for its frames while the device is set.
                 onPhoto?(order.action, line.answer(order))
             case .who:
-                // Outside of the queue: clients ask for the users of a device mostly when its driver blocks everything else.
+                // Outside of the queue: clients ask for the users of a device mostly when its driver blocks everything
+                // else.
                 onWho? { [line] in line.reply(order, $0) }
             default:
                 try line.append(order)
@@ -126,8 +128,9 @@ final class OrderService: OrderHandler {
         }
     }
 
-    /// The coordinator has gone: what it had begun and not finished is taken back, so that a change is made on all its devices or on
-    /// none. One that other devices have part in stays as it is until the next coordinator says what was decided: ``inDoubt``.
+    /// The coordinator has gone: what it had begun and not finished is taken back, so that a change is made on all its
+    /// devices or on none. One that other devices have part in stays as it is until the next coordinator says what was
+    /// decided: ``inDoubt``.
     func abandon() {
         line.abandon(transactions.abandon())
         if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }
@@ -231,7 +234,8 @@ final class OrderService: OrderHandler {
             let present = controller.snapshot?.configuration
             let isSame =
                 present?.format == change.before.format && present?.frameDuration == change.before.frameDuration
-            // Also where the device can't be reached any more: what was refused must not come into force when it is back.
+            // Also where the device can't be reached any more: what was refused must not come into force when it is
+            // back.
             thread.perform { camera in
                 camera.revoke(change)
                 return (camera.generation, camera.committed)
@@ -302,7 +306,8 @@ final class OrderService: OrderHandler {
         }
     }
 
-    // Beside the others, as it needs no room and has no time: only ramps that were asked for before it go first, as it ends them.
+    // Beside the others, as it needs no room and has no time: only ramps that were asked for before it go first, as it
+    // ends them.
     private func cancelZoom(_ order: WorkerOrder) {
         let isAmongThem = line.insert(order, behindLast: { if case .rampZoom = $0 { true } else { false } })
         guard !isAmongThem else { return }

@@ -8,8 +8,8 @@ import ZeroMQ
 
 /// The last seconds of a stream as JPEG, for photos of a moment that is over.
 ///
-/// A camera's own JPEG is copied as it comes. Others are encoded by the pool; the mailbox holds the newest frame only, so one for which there
-/// is no time is left out. Used on the loop.
+/// A camera's own JPEG is copied as it comes. Others are encoded by the pool; the mailbox holds the newest frame only,
+/// so one for which there is no time is left out. Used on the loop.
 final class PastFrames {
     /// How frames become what is held.
     private enum Way {

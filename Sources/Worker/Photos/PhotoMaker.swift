@@ -19,7 +19,8 @@ struct MadePhoto {
 
 /// Makes the photos of one request on the photos' thread: encodes frames, and has their files stored.
 final class PhotoMaker: @unchecked Sendable {
-    // But for the two flags used by one thread at a time: made ready on one, and once the loop knows that, used on the other.
+    // But for the two flags used by one thread at a time: made ready on one, and once the loop knows that, used on the
+    // other.
 
     /// What a photo's files are going to be.
     struct Plan: Sendable {

@@ -4,10 +4,12 @@ import CaptureSources
 import JSON
 import ZeroMQ
 
-// Photos of a moment that is over. Nothing is set for them, and nothing waited for, so they are beside those that have the device.
+// Photos of a moment that is over. Nothing is set for them, and nothing waited for, so they are beside those that have
+// the device.
 
 extension PhotoPipeline {
-    /// Takes the frame of that moment out of those that are held, before it is let go, and answers when its file can be made.
+    /// Takes the frame of that moment out of those that are held, before it is let go, and answers when its file can be
+    /// made.
     func preparePast(_ order: PhotoOrder, _ moment: Instant, _ answer: @escaping PhotoTask.Answer) {
         if let error = obstacle?() { return answer(.failure(error)) }
         let past = frames.past

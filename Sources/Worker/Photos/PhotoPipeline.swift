@@ -9,8 +9,9 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Takes photos: sets the device for each and waits until it has settled, keeps the frames that become photos, and has files made of
-/// them on other threads. Concurrent requests are queued: one has the device at a time, in the order of arrival.
+/// Takes photos: sets the device for each and waits until it has settled, keeps the frames that become photos, and has
+/// files made of them on other threads. Concurrent requests are queued: one has the device at a time, in the order of
+/// arrival.
 final class PhotoPipeline {
     let device: String
     let loop: Loop
@@ -58,7 +59,8 @@ final class PhotoPipeline {
     static let flashFrames = 3
     static let maximumCandidates = 8
 
-    /// - Parameter budget: bytes that frames for photos may have, and their files as many; nil: as the machine's memory allows.
+    /// - Parameter budget: bytes that frames for photos may have, and their files as many; nil: as the machine's memory
+    ///   allows.
     init(
         device: String, _ loop: Loop, _ controller: CameraController, _ frames: FrameRelay, _ orders: OrderService,
         budget: Int? = nil, logger: Logger
@@ -152,8 +154,8 @@ final class PhotoPipeline {
         if isPuttingBack || current?.stage == .over { whenPutBack.append(body) } else { body() }
     }
 
-    /// The coordinator has gone, and with it whoever wanted photos; what has been taken for the library goes there, but for live photos, whose
-    /// movies come no more.
+    /// The coordinator has gone, and with it whoever wanted photos; what has been taken for the library goes there, but
+    /// for live photos, whose movies come no more.
     func abandon() {
         for task in tasks where task.stage != .processing || task.order.place == nil || task.order.isHeldBack {
             fail(task, BusError(.cancelled, "The coordinator has gone."))
@@ -181,7 +183,8 @@ final class PhotoPipeline {
         task.settling?.told(isAdjusting: snapshot.isAdjusting, at: MonotonicClock.now())
     }
 
-    /// Gives all photos up but those that are being made into files and wait for nothing else; calls the body when the device is as it was and those are finished.
+    /// Gives all photos up but those that are being made into files and wait for nothing else; calls the body when the
+    /// device is as it was and those are finished.
     func end(then body: @escaping () -> Void) {
         whenEnded = body
         for task in tasks where task.stage != .processing || task.order.isHeldBack {
@@ -229,7 +232,8 @@ final class PhotoPipeline {
     /// The request gets the device and continues.
     func isPresent(_ task: PhotoTask) -> Bool { current === task && task.stage != .over }
 
-    // The device has to come to something in time: from one step to the next as long as a slow one takes for its frames.
+    // The device has to come to something in time: from one step to the next as long as a slow one takes for its
+    // frames.
     func beginWaiting(_ task: PhotoTask, milliseconds: Int64? = nil, beside: Int64 = 0) {
         loop.cancel(task.timer)
         let limit = milliseconds ?? WorkerOrder.settling(task.settings, frame: controller.stream?.frameTime ?? 0) + beside

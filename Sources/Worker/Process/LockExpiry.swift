@@ -1,7 +1,7 @@
 import BusServer
 
-/// Forgets the lock of a coordinator that has ended: the next one orders its locks right after the hello. A lock that is not ordered then
-/// has ended while there was no coordinator.
+/// Forgets the lock of a coordinator that has ended: the next one orders its locks right after the hello. A lock that
+/// is not ordered then has ended while there was no coordinator.
 final class LockExpiry {
     private let loop: Loop
     private let milliseconds: Int64

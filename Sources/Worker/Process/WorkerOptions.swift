@@ -12,17 +12,19 @@ public struct WorkerOptions: Sendable {
     public var renditions = 8
     /// How long the device stays open when no client wants it any more.
     public var idleCloseMilliseconds = 2000
-    /// How long a stream may go without a frame before the device is opened anew; 0: for ever, as a camera that waits for
-    /// its trigger does.
+    /// How long a stream may go without a frame before the device is opened anew; 0: for ever, as a camera that waits
+    /// for its trigger does.
     public var silenceLimitMilliseconds = 5000
     /// What `zoomValue` spans at most.
     public var maxZoom: Double = CameraControlMap.defaultMaxZoom
     /// Connections to the media socket, of one user and in all.
     public var connectionsPerUser = 128
     public var connections = 1024
-    /// Bytes of frames that slow subscribers may hold together, in addition to the rings; nil: depends on the machine's memory.
+    /// Bytes of frames that slow subscribers may hold together, in addition to the rings; nil: depends on the machine's
+    /// memory.
     public var payloadBudget: Int?
-    /// Bytes that frames for photos under way may have together, and their files as many; nil: as the machine's memory allows.
+    /// Bytes that frames for photos under way may have together, and their files as many; nil: as the machine's memory
+    /// allows.
     public var photoBudget: Int?
     /// How long the worker runs without a coordinator.
     public var coordinatorGraceMilliseconds: Int64 = 30_000
@@ -32,7 +34,8 @@ public struct WorkerOptions: Sendable {
     public var doors: DoorList?
     /// What an earlier process of this device had committed, as reported (`committed` of its status); nil: nothing.
     public var configuration: JSONValue?
-    /// What an earlier process of this device had set for a photo and not restored (`standIn` of its status); nil: nothing.
+    /// What an earlier process of this device had set for a photo and not restored (`standIn` of its status); nil:
+    /// nothing.
     public var standIn: JSONValue?
     /// A script of faults ([{at, fault, …}]) that begins with the process; nil: none.
     public var faults: JSONValue?

@@ -6,7 +6,8 @@ import LinuxIO
 
 /// A microphone with its committed configuration. Used on the device thread only.
 ///
-/// Another program may change a microphone while it is closed, so the committed configuration is restored at each opening.
+/// Another program may change a microphone while it is closed, so the committed configuration is restored at each
+/// opening.
 final class MicrophoneDevice {
     /// The state that the loop gets after each job.
     struct Report {

@@ -37,12 +37,14 @@ public final class MicrophoneWorker {
     /// Whether readers have been notified that it is halted.
     private var wasHalted = false
 
-    /// Messages that wait for a slow subscriber: of sound nothing is to be lost for a moment's pause, and a second of it is little.
+    /// Messages that wait for a slow subscriber: of sound nothing is to be lost for a moment's pause, and a second of
+    /// it is little.
     private static let waitingMessages = 100
     /// How long an end in order may take, milliseconds.
     private static let endLimit: Int64 = 3000
 
-    /// Makes everything ready but touches the microphone not yet. To be called on the thread that then calls ``run(signals:)``.
+    /// Makes everything ready but touches the microphone not yet. To be called on the thread that then calls
+    /// ``run(signals:)``.
     ///
     /// - Throws: ``StartError``
     public init(_ options: WorkerOptions, source: any AudioSource, logger: Logger) throws(StartError) {

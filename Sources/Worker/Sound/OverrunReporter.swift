@@ -1,7 +1,7 @@
 import BusServer
 
-/// Reports lost sound: the first loss at once, and later ones once a second, as a machine that is too slow loses sound some hundreds of
-/// times a second.
+/// Reports lost sound: the first loss at once, and later ones once a second, as a machine that is too slow loses sound
+/// some hundreds of times a second.
 final class OverrunReporter {
     private let loop: Loop
     private let count: () -> UInt64

@@ -6,7 +6,8 @@ import JSON
 import LinuxIO
 import Logging
 
-/// Serves the coordinator's orders to a microphone, one after the other, each with one reply; the loop never waits for one.
+/// Serves the coordinator's orders to a microphone, one after the other, each with one reply; the loop never waits for
+/// one.
 final class SoundOrderService: OrderHandler {
     typealias Finish = OrderQueue.Finish
 
@@ -109,8 +110,8 @@ final class SoundOrderService: OrderHandler {
         line.reply(order, .success([:]))
     }
 
-    /// The coordinator has gone: what it had begun and not finished is taken back; what other devices have part in stays as it is until
-    /// the next one says what was decided: ``inDoubt``.
+    /// The coordinator has gone: what it had begun and not finished is taken back; what other devices have part in
+    /// stays as it is until the next one says what was decided: ``inDoubt``.
     func abandon() {
         line.abandon(transactions.abandon())
         if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }
@@ -201,7 +202,8 @@ final class SoundOrderService: OrderHandler {
         case .nothing: finish(.success([:]))
         case .undo(let change):
             let isSame = controller.snapshot?.configuration.format == change.before.format
-            // Also where the device can't be reached any more: what was refused must not come into force when it is back.
+            // Also where the device can't be reached any more: what was refused must not come into force when it is
+            // back.
             thread.perform { microphone in
                 microphone.revoke(change)
                 return microphone.report

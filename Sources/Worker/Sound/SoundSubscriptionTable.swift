@@ -2,7 +2,8 @@ import BusProtocol
 import Delivery
 import JSON
 
-/// The subscriptions at the media socket of a microphone: the renditions of its sound to be made, its level, and the refused topics.
+/// The subscriptions at the media socket of a microphone: the renditions of its sound to be made, its level, and the
+/// refused topics.
 struct SoundSubscriptionTable {
     typealias Wanted = RenditionTable<SoundRendition>.Wanted
 

@@ -6,7 +6,8 @@ import JSON
 import LinuxIO
 import ZeroMQ
 
-/// Serves the subscribers of a camera, at its media socket and as rings: has the wanted renditions made, and publishes why there are none.
+/// Serves the subscribers of a camera, at its media socket and as rings: has the wanted renditions made, and publishes
+/// why there are none.
 final class SubscriberService {
     private let device: String
     private let socket: MediaSocket
@@ -112,8 +113,8 @@ final class SubscriberService {
         tellFailures()
     }
 
-    /// These may come in from now on. Who may not be here any more loses its connections, and the memory that it has is left to it. Who may
-    /// come in now, and was turned away, does so at once: its socket tries again.
+    /// These may come in from now on. Who may not be here any more loses its connections, and the memory that it has is
+    /// left to it. Who may come in now, and was turned away, does so at once: its socket tries again.
     ///
     /// - Returns: whether the stream has to begin anew for that.
     func admit(_ list: DoorList) -> Bool {
@@ -178,7 +179,8 @@ final class SubscriberService {
         DeviceUsers.subscribers(socket.subscriptions, readers: rings.readers, device: device)
     }
 
-    /// {subscriptions, ignoredSubscriptions, connections, subscribersCut, readers, refused, ringReaders, ringReadersCut}
+    /// {subscriptions, ignoredSubscriptions, connections, subscribersCut, readers, refused, ringReaders,
+    /// ringReadersCut}
     var counters: [String: JSONValue] {
         [
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
