@@ -2,7 +2,7 @@
 public final class FrameSlot: @unchecked Sendable {
     // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for
     // reading. So exclusive access isn't checked on a frame's way to its readers. That goes for this module alone:
-    // others, to which the attribute isn't told, check each property that they use, and read ``told`` on that way.
+    // others, to which the attribute isn't told, check each property that they use, and read ``metadata`` on that way.
 
     /// Its number within the stream's memory (``SlotMemory/slots``).
     public let index: Int
@@ -23,17 +23,17 @@ public final class FrameSlot: @unchecked Sendable {
         bytesUsed = Array(repeating: 0, count: regions.count)
     }
 
-    /// What the device tells of the frame in a slot: each as the slot's own property of that name.
-    public struct Told: Sendable {
+    /// The metadata of the frame in a slot; each member is the slot's property of that name.
+    public struct Metadata: Sendable {
         public var bytesUsed: [Int]
         public var captureSequence: UInt64
         public var monotonicTime: Int64
         public var isCorrupt: Bool
     }
 
-    /// All that the device tells of the frame, read at once.
-    public var told: Told {
-        Told(
+    /// All metadata of the frame, read at once.
+    public var metadata: Metadata {
+        Metadata(
             bytesUsed: bytesUsed, captureSequence: captureSequence, monotonicTime: monotonicTime, isCorrupt: isCorrupt)
     }
 }

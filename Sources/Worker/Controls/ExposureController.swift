@@ -36,7 +36,7 @@ final class ExposureController {
     /// The device is to stream, because the exposure is being adjusted.
     private(set) var wantsFrames = false
     /// Called when ``wantsFrames`` has changed.
-    var onWish: (() -> Void)?
+    var onDemandChange: (() -> Void)?
 
     /// From one look to the next at a picture that is as it should be, nanoseconds.
     private static let pace: Int64 = 250_000_000
@@ -78,7 +78,7 @@ final class ExposureController {
         guard wants != wantsFrames else { return }
         wantsFrames = wants
         watchFrames()
-        onWish?()
+        onDemandChange?()
     }
 
     /// nil: nothing is to be metered.

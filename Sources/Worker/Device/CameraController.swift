@@ -70,15 +70,15 @@ final class CameraController {
     // MARK: Requests
 
     /// Opens the device for the first time.
-    func begin() { life.tell { $0.begin(at: $1) } }
+    func begin() { life.handle { $0.begin(at: $1) } }
 
     func demand(isLocked: Bool, wantsFrames: Bool) {
         if isLocked != self.isLocked {
             self.isLocked = isLocked
-            tellLock()
+            passLock()
         }
         if !wantsFrames, isErrorOfStream { forgetError() }
-        life.tell { $0.demand(isLocked: isLocked, wantsFrames: wantsFrames, at: $1) }
+        life.handle { $0.demand(isLocked: isLocked, wantsFrames: wantsFrames, at: $1) }
     }
 
     /// Gets the device ready for an order, and keeps it so until ``release(_:configured:)``. One order at a time.
@@ -87,7 +87,7 @@ final class CameraController {
     }
 
     /// Something is under way at the device that ends by itself, or no more: it stays open for that, once it is.
-    func keepOpen(_ isBusy: Bool) { life.tell { $0.busy(isBusy, at: $1) } }
+    func keepOpen(_ isBusy: Bool) { life.handle { $0.busy(isBusy, at: $1) } }
 
     /// A zoom ramp has reached this value.
     func zoomed(_ control: String, _ value: Int64) {
@@ -127,9 +127,9 @@ final class CameraController {
             (before.format, before.frameDuration) != (after.format, after.frameDuration)
         {
             forgetError()
-            life.tell { $0.restart(at: $1) }
+            life.handle { $0.restart(at: $1) }
         }
-        life.tell { $0.release(at: $1) }
+        life.handle { $0.release(at: $1) }
     }
 
     /// The camera is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).
@@ -138,15 +138,15 @@ final class CameraController {
             camera.source.plug(facts)
         } then: { [weak self] (result: Result<Bool, Never>) in
             guard let self, isNew || result.get() || error?.reason == .deviceDisconnected else { return }
-            life.tell { $0.plugged(at: $1) }
+            life.handle { $0.plugged(at: $1) }
         }
     }
 
     /// The device may have been connected or disconnected without an event: looks at it.
-    func look() { life.tell { $0.plugged(at: $1) } }
+    func look() { life.handle { $0.plugged(at: $1) } }
 
     /// Restarts the stream, if one runs, in new memory that no reader has.
-    func restart() { life.tell { $0.restart(at: $1) } }
+    func restart() { life.handle { $0.restart(at: $1) } }
 
     /// Closes the device for good, then calls the body.
     func end(then body: @escaping () -> Void) {
@@ -177,11 +177,11 @@ final class CameraController {
                 // What stood in for something else does so no more.
                 onReported?(report)
                 if let queue { watch(queue) }
-                life.tell { $0.opened(at: $1) }
+                life.handle { $0.opened(at: $1) }
                 onOpened?()
             case .failure(let failure):
                 failed("device can't be opened", failure)
-                life.tell { $0.openFailed(at: $1) }
+                life.handle { $0.openFailed(at: $1) }
             }
         }
     }
@@ -200,7 +200,7 @@ final class CameraController {
             case .failure(let failure):
                 failed("stream can't be started", failure, isOfStream: true)
                 let reopen = failure.kind == .disconnected || failure.kind == .failed
-                life.tell { $0.startFailed(reopen: reopen, isInUse: failure.kind == .inUse, at: $1) }
+                life.handle { $0.startFailed(reopen: reopen, isInUse: failure.kind == .inUse, at: $1) }
             }
         }
     }
@@ -225,7 +225,7 @@ final class CameraController {
         run.onLost = { [weak self] failure in self?.lost("stream was lost", failure, isOfStream: true) }
         frames.begin(run)
         logger.debug("stream started", metadata: ["stream": "\(run.id)", "memory": "\(run.memory.rawValue)"])
-        life.tell { $0.started(at: $1) }
+        life.handle { $0.started(at: $1) }
     }
 
     // The stream asks once until one comes.
@@ -261,7 +261,7 @@ final class CameraController {
             }
             // Only now: until then the device wrote into it, and a closed ring must not change.
             ring?.close()
-            life.tell { $0.stopped(at: $1) }
+            life.handle { $0.stopped(at: $1) }
         }
     }
 
@@ -281,13 +281,13 @@ final class CameraController {
             guard let self else { return }
             logger.debug("device closed")
             cache.closed()
-            life.tell { $0.closed(at: $1) }
+            life.handle { $0.closed(at: $1) }
         }
     }
 
     private func lost(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
         failed(what, failure, isOfStream: isOfStream)
-        life.tell { $0.lost(at: $1) }
+        life.handle { $0.lost(at: $1) }
     }
 
     // MARK: Events of the device
@@ -328,7 +328,7 @@ final class CameraController {
         if let sourceChange {
             onSourceChanged?(sourceChange)
             // A running stream has buffers of the former size.
-            if sourceChange { life.tell { $0.restart(at: $1) } }
+            if sourceChange { life.handle { $0.restart(at: $1) } }
         }
         onChange?()
     }
@@ -357,7 +357,7 @@ final class CameraController {
     }
 
     // One at a time: if locks change faster than the device answers, only the last state is passed on.
-    private func tellLock() {
+    private func passLock() {
         guard !isTellingLock else { return }
         isTellingLock = true
         let isLocked = isLocked
@@ -369,7 +369,7 @@ final class CameraController {
             isTellingLock = false
             take(result.get())
             onChange?()
-            if isLocked != self.isLocked { tellLock() }
+            if isLocked != self.isLocked { passLock() }
         }
     }
 

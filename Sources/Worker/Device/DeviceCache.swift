@@ -19,11 +19,11 @@ final class DeviceCache {
     private let logger: Logger
     private var committed: Set<String> = []
     // The last event of each control: a snapshot that was read at the same time may not contain it.
-    private var toldValues: [UInt32: ControlEvent] = [:]
-    private var toldFlags: [UInt32: ControlEvent] = [:]
+    private var lastValues: [UInt32: ControlEvent] = [:]
+    private var lastFlags: [UInt32: ControlEvent] = [:]
 
     /// The last published state of a zoom ramp, and its time.
-    private var zoomTold: (snapshot: DeviceSnapshot, time: Int64)?
+    private var zoomPublished: (snapshot: DeviceSnapshot, time: Int64)?
 
     /// From one word of a zoom ramp to the next, nanoseconds.
     private static let zoomPeriod: Int64 = 100_000_000
@@ -37,12 +37,12 @@ final class DeviceCache {
         priority = report.priority
         standIn = report.standIn
         committed = Set(report.committed?.controls.map(\.name) ?? [])
-        tell(report.notRestored)
+        logNotRestored(report.notRestored)
         // Nothing was read, or this is what was read before the newest.
         guard let new = report.snapshot, new.began > snapshot?.began ?? .min else { return }
-        toldValues = toldValues.filter { $0.value.time >= new.began }
-        toldFlags = toldFlags.filter { $0.value.time >= new.began }
-        learn(new.changed(by: Array(toldValues.values) + toldFlags.values) ?? new, configured, report.found)
+        lastValues = lastValues.filter { $0.value.time >= new.began }
+        lastFlags = lastFlags.filter { $0.value.time >= new.began }
+        learn(new.changed(by: Array(lastValues.values) + lastFlags.values) ?? new, configured, report.found)
     }
 
     /// The device is closed.
@@ -66,14 +66,14 @@ final class DeviceCache {
     /// A zoom ramp has reached this value.
     func zoomed(_ name: String, _ value: Int64, at time: Int64) {
         guard var now = snapshot, now.configuration.isRampingZoom else { return }
-        let told = zoomTold ?? (snapshot: now, time: now.asOf)
+        let published = zoomPublished ?? (snapshot: now, time: now.asOf)
         now.configuration.controls[name] = .integer(value)
         now.asOf = time
         snapshot = now
-        zoomTold = told
-        guard time - told.time >= Self.zoomPeriod else { return }
-        zoomTold = (now, time)
-        let news = ControlChanges(from: told.snapshot, to: now)
+        zoomPublished = published
+        guard time - published.time >= Self.zoomPeriod else { return }
+        zoomPublished = (now, time)
+        let news = ControlChanges(from: published.snapshot, to: now)
         if !news.isEmpty { onNews?(news, .configured) }
     }
 
@@ -90,9 +90,9 @@ final class DeviceCache {
 
     /// The ramp has ended: what was not published of it is published with the next snapshot.
     func endZoom(_ name: String) {
-        guard let told = zoomTold else { return }
-        zoomTold = nil
-        snapshot?.configuration.controls[name] = told.snapshot.configuration.controls[name]
+        guard let published = zoomPublished else { return }
+        zoomPublished = nil
+        snapshot?.configuration.controls[name] = published.snapshot.configuration.controls[name]
     }
 
     /// The camera changes the control with this id by itself: it cannot be set, or not while an automatic mode governs
@@ -109,8 +109,8 @@ final class DeviceCache {
     func take(_ events: [ControlEvent]) -> (isIncomplete: Bool, isMeddling: Bool) {
         guard let snapshot else { return (false, false) }
         for event in events where !event.mustBeRead {
-            if event.value != nil { toldValues[event.id] = event.valueOnly }
-            if event.flags != nil { toldFlags[event.id] = event.flagsOnly }
+            if event.value != nil { lastValues[event.id] = event.valueOnly }
+            if event.flags != nil { lastFlags[event.id] = event.flagsOnly }
         }
         let whole = events.filter { !$0.mustBeRead }
         guard let new = snapshot.changed(by: whole) else { return (true, false) }
@@ -143,7 +143,7 @@ final class DeviceCache {
     }
 
     // Once when it begins, and once when it is over.
-    private func tell(_ now: [NotRestored]) {
+    private func logNotRestored(_ now: [NotRestored]) {
         guard now != notRestored else { return }
         let before = notRestored
         notRestored = now

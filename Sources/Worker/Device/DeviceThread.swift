@@ -137,7 +137,7 @@ final class DeviceThread<Device> {
         isBusy = false
         loop.cancel(timer)
         timer = nil
-        tell(nil)
+        setBusySince(nil)
         startNext()
         completion()
     }
@@ -156,12 +156,12 @@ final class DeviceThread<Device> {
         if now - start >= hangTime {
             onHang?()
         } else {
-            tell(now - start >= busyTime ? start : nil)
+            setBusySince(now - start >= busyTime ? start : nil)
             watch(from: start)
         }
     }
 
-    private func tell(_ start: Int64?) {
+    private func setBusySince(_ start: Int64?) {
         guard busySince != start else { return }
         busySince = start
         onBusy?()

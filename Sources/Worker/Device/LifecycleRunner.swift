@@ -44,7 +44,7 @@ final class LifecycleRunner<Snapshot> {
     var mustReopen: Bool { life.mustReopen }
 
     /// Passes an event with the present time to the lifecycle, and runs the actions that it returns.
-    func tell(_ what: (inout DeviceLifecycle, _ now: Int64) -> [DeviceLifecycle.Action]) {
+    func handle(_ what: (inout DeviceLifecycle, _ now: Int64) -> [DeviceLifecycle.Action]) {
         perform(what(&life, MonotonicClock.now()))
     }
 
@@ -54,13 +54,13 @@ final class LifecycleRunner<Snapshot> {
     /// Gets the device ready for an order, and keeps it so until its `release`. One order at a time.
     func hold(_ hold: DeviceLifecycle.Hold, then body: @escaping (Result<Snapshot, BusError>) -> Void) {
         whenHeld = body
-        tell { $0.hold(hold, at: $1) }
+        handle { $0.hold(hold, at: $1) }
     }
 
     /// Closes the device for good, then calls the body.
     func end(then body: @escaping () -> Void) {
         whenEnded = body
-        tell { $0.end(at: $1) }
+        handle { $0.end(at: $1) }
     }
 
     private func perform(_ actions: [DeviceLifecycle.Action]) {
@@ -73,7 +73,7 @@ final class LifecycleRunner<Snapshot> {
             case .stop: steps?.stop()
             case .close: steps?.close()
             case .wake(let time):
-                wakeTimer = loop.schedule(at: time) { [weak self] in self?.tell { $0.wake(at: $1) } }
+                wakeTimer = loop.schedule(at: time) { [weak self] in self?.handle { $0.wake(at: $1) } }
             case .granted: answerHold(steps?.snapshot().map(Result.success) ?? .failure(unknown))
             case .refused: answerHold(.failure(steps?.error() ?? ending))
             case .ended:

@@ -91,7 +91,7 @@ final class StatusReporter {
         // At the end of this turn at the earliest, so that simultaneous changes are reported together.
         timer = loop.schedule(at: max(MonotonicClock.now(), lastTime + Self.interval)) { [weak self] in
             self?.timer = nil
-            self?.tell()
+            self?.report()
         }
     }
 
@@ -99,7 +99,7 @@ final class StatusReporter {
     func forget() { sent = nil }
 
     /// Reports changes now: before the reply to an order, so that a client with the reply never reads an older state.
-    func tell() {
+    func report() {
         let json = read()
         guard json != sent, send(.status(json)) else { return }
         sent = json

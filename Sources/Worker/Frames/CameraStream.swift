@@ -154,15 +154,15 @@ final class CameraStream {
 
     private func take(_ slot: FrameSlot) {
         ring.taken()
-        let told = slot.told
+        let metadata = slot.metadata
         // First of all, if not done yet: readers that wait for the frame in the ring are woken, and only then may it be
         // lent.
-        var content = chain == nil ? ring.publisher.content(of: slot.index, told, stream.timestampSource) : nil
-        if let lastSequence, told.captureSequence > lastSequence + 1 {
+        var content = chain == nil ? ring.publisher.content(of: slot.index, metadata, stream.timestampSource) : nil
+        if let lastSequence, metadata.captureSequence > lastSequence + 1 {
             chain?.lose()
-            onGap?(told.captureSequence - lastSequence - 1)
+            onGap?(metadata.captureSequence - lastSequence - 1)
         }
-        lastSequence = told.captureSequence
+        lastSequence = metadata.captureSequence
         if chain != nil { content = publishChained(slot) }
         var isPublished = false
         switch content {
@@ -183,11 +183,11 @@ final class CameraStream {
     /// - Returns: nil if it is none, but something that frames need.
     private func publishChained(_ slot: FrameSlot) -> FramePublisher.Content? {
         let publisher = ring.publisher
-        if publisher.isWhole(slot.index, slot.told) {
+        if publisher.isWhole(slot.index, slot.metadata) {
             switch chain?.take(slot) {
             case .picture(let isKeyframe):
                 // The slot's properties may have changed.
-                return publisher.publish(slot.index, slot.told, stream.timestampSource, isKeyframe: isKeyframe)
+                return publisher.publish(slot.index, slot.metadata, stream.timestampSource, isKeyframe: isKeyframe)
             case .parameterSets: return nil
             case .unusable, nil: break
             }

@@ -13,9 +13,9 @@ struct DamageDetector {
 
     init(_ format: PixelFormat) { isJPEG = format == .motionJPEG || format == .jpeg }
 
-    mutating func isWhole(_ told: FrameSlot.Told, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan) -> Bool {
-        guard !told.isCorrupt, plan.count(bytesUsed: told.bytesUsed) != nil else { return false }
-        guard isJPEG, let region = regions.first, let used = told.bytesUsed.first, used <= region.count else {
+    mutating func isWhole(_ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan) -> Bool {
+        guard !metadata.isCorrupt, plan.count(bytesUsed: metadata.bytesUsed) != nil else { return false }
+        guard isJPEG, let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count else {
             return !isJPEG
         }
         let picture = UnsafeRawBufferPointer(rebasing: region[..<used])

@@ -68,45 +68,45 @@ final class FramePublisher: @unchecked Sendable {
     /// A slot was filled, on the device's own thread.
     func filled(_ slot: FrameSlot, _ source: TimestampSource) {
         guard !isChained, !isOver.load(ordering: .relaxed) else { return }
-        places[slot.index].content = publish(slot.index, slot.told, source)
+        places[slot.index].content = publish(slot.index, slot.metadata, source)
     }
 
     /// On the loop: the result for the slot. Its frame is published now if that has not been done yet.
-    func content(of slot: Int, _ told: FrameSlot.Told, _ source: TimestampSource) -> Content {
+    func content(of slot: Int, _ metadata: FrameSlot.Metadata, _ source: TimestampSource) -> Content {
         let place = places[slot]
-        guard let content = place.content else { return publish(slot, told, source) }
+        guard let content = place.content else { return publish(slot, metadata, source) }
         // The device's thread changes what this shares with the slot.
         place.content = nil
         return content
     }
 
     /// Whether the device has given all of the frame in a slot.
-    func isWhole(_ slot: Int, _ told: FrameSlot.Told) -> Bool { judge.isWhole(told, regions[slot], plan) }
+    func isWhole(_ slot: Int, _ metadata: FrameSlot.Metadata) -> Bool { judge.isWhole(metadata, regions[slot], plan) }
 
     /// Publishes the frame that the device has written to a slot, if it is whole.
     func publish(
-        _ slot: Int, _ told: FrameSlot.Told, _ source: TimestampSource, isKeyframe: Bool? = nil
+        _ slot: Int, _ metadata: FrameSlot.Metadata, _ source: TimestampSource, isKeyframe: Bool? = nil
     ) -> Content {
         // Readers wait for what is done from here to where the frame is published, with code and memory that have gone
         // cold since the last one: what can be done afterwards is.
         let generation = generation
-        let realtime = told.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
-        guard isWhole(slot, told), let bytes = plan.count(bytesUsed: told.bytesUsed) else {
+        let realtime = metadata.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
+        guard isWhole(slot, metadata), let bytes = plan.count(bytesUsed: metadata.bytesUsed) else {
             return leaveOut()
         }
-        plan.fillUp(writer.pixels(of: slot), bytesUsed: told.bytesUsed)
+        plan.fillUp(writer.pixels(of: slot), bytesUsed: metadata.bytesUsed)
         let record = RingRecord(
-            sequence: sequence, captureSequence: told.captureSequence, monotonic: told.monotonicTime,
+            sequence: sequence, captureSequence: metadata.captureSequence, monotonic: metadata.monotonicTime,
             realtime: realtime, generation: generation, dropped: damaged, bytes: bytes,
             timestampSource: RingRecord.TimestampSource(source), isKeyframe: isKeyframe)
         let stamp = writer.publish(slot, record)
         if stamp != nil { sequence += 1 }
         let facts = FrameFacts(
-            captureSequence: told.captureSequence, monotonic: told.monotonicTime, realtime: realtime,
+            captureSequence: metadata.captureSequence, monotonic: metadata.monotonicTime, realtime: realtime,
             generation: generation, isKeyframe: isKeyframe)
         return .whole(
             Arrival(
-                frame: FrameJob(slot: slot, regions: regions[slot], bytesUsed: told.bytesUsed, facts: facts),
+                frame: FrameJob(slot: slot, regions: regions[slot], bytesUsed: metadata.bytesUsed, facts: facts),
                 publication: stamp.map { stamp in
                     RenditionRing.Publication(
                         place: FrameHeaderWriter.Place(slot: slot, offset: writer.plan.pixels(slot), stamp: stamp),

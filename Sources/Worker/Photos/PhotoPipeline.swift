@@ -43,7 +43,7 @@ final class PhotoPipeline {
     var whenEnded: (() -> Void)?
 
     /// Called when ``wantsFrames`` has changed.
-    var onWish: (() -> Void)?
+    var onDemandChange: (() -> Void)?
     /// Reports the progress of a photo to the coordinator; false: it cannot be reported.
     var onProgress: ((_ job: String, PhotoProgress, _ members: JSONValue, Message?) -> Bool)?
     /// Called before something is set for a photo: ``standIn`` contains it.
@@ -217,7 +217,7 @@ final class PhotoPipeline {
         beginWaiting(task)
         frames.onPhotoFrame = { [weak self] in self?.took($0, $1) }
         controller.isAwaited = true
-        onWish?()
+        onDemandChange?()
         guard isPresent(task) else { return }
         if let error = obstacle?() { return fail(task, error) }
         guard task.settings.highResolution || task.settings.flash != .off else { return settle(task) }
@@ -305,7 +305,7 @@ final class PhotoPipeline {
         // Later, from the loop: the caller may be in the middle of something.
         loop.schedule(at: 0) { [weak self] in
             self?.startNext()
-            self?.onWish?()
+            self?.onDemandChange?()
         }
     }
 }

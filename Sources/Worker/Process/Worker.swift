@@ -38,7 +38,7 @@ public final class Worker {
     private var lastWords: BusError?
     /// Whether readers have been notified that it is halted.
     private var wasHalted = false
-    private var toldDescription: DeviceDescription?
+    private var reportedDescription: DeviceDescription?
 
     /// How long an end in order may take, milliseconds.
     private static let endLimit: Int64 = 3000
@@ -135,7 +135,7 @@ public final class Worker {
         frames.generation = orders.generation
         controller.cache.standIn = standIn
         status = StatusReporter(loop, read: { [unowned self] in currentStatus.json }, send: { [link] in link.send($0) })
-        orders.beforeReply = { [weak self] in self?.status?.tell() }
+        orders.beforeReply = { [weak self] in self?.status?.report() }
         orders.zoom = ZoomController(loop, thread, controller, logger: logger)
         connect()
     }
@@ -180,7 +180,7 @@ public final class Worker {
 
     private func connect() {
         subscribers.obstacle = { [weak self] in self?.obstacle }
-        subscribers.onWish = { [weak self] in self?.wish() }
+        subscribers.onDemandChange = { [weak self] in self?.updateDemand() }
         subscribers.onChange = { [weak self] in self?.status?.touch() }
         subscribers.onFailure = { [weak self] why in self?.fail(.failed, why) }
         access.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
@@ -190,17 +190,17 @@ public final class Worker {
         controller.onChange = { [weak self] in
             self?.exposure.update()
             self?.photos.update()
-            self?.subscribers.tellFailures()
+            self?.subscribers.publishFailures()
             self?.status?.touch()
         }
-        exposure.onWish = { [weak self] in self?.wish() }
+        exposure.onDemandChange = { [weak self] in self?.updateDemand() }
         scene.onChange = { [weak self] in self?.status?.touch() }
         connectPhotos()
         controller.onReported = { [weak self] in self?.orders.learn($0) }
         controller.onOpened = { [weak self] in
             // What was set for it is not set any more.
             self?.photos.interrupt()
-            self?.tellDescription()
+            self?.reportDescription()
         }
         controller.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
         controller.cache.onNews = { [weak self] news, cause in self?.tell("controlsChanged", news.json(cause)) }
@@ -211,7 +211,7 @@ public final class Worker {
             frames.generation = orders.generation
             frames.setPreRoll(orders.preRoll)
             scene.set(isWatching: orders.watchesScene)
-            wish()
+            updateDemand()
             status?.touch()
         }
         orders.onPlugged = { [weak self] facts, isNew in self?.controller.plugged(facts, isNew: isNew) }
@@ -221,7 +221,7 @@ public final class Worker {
         faults.onPressure = { [weak self] in self?.status?.touch() }
         faults.onPresence = { [weak self] in self?.controller.look() }
         link.inDoubt = { [weak self] in self?.orders.inDoubt ?? [] }
-        orders.onWho = { [weak self] in self?.tellUsers($0) }
+        orders.onWho = { [weak self] in self?.reportUsers($0) }
         link.onOrder = { [weak self] order in self?.received(order) }
         link.onConnected = { [weak self] in self?.connected() }
         link.onDisconnected = { [weak self] in
@@ -235,25 +235,25 @@ public final class Worker {
     }
 
     private func connectPhotos() {
-        photos.onWish = { [weak self] in self?.wish() }
+        photos.onDemandChange = { [weak self] in self?.updateDemand() }
         photos.obstacle = { [weak self] in self?.obstacle }
         photos.onProgress = { [link] job, progress, members, file in
             // Without a coordinator, photos for the library are completed and not reported.
             !link.isConnected || link.send(.photo(job: job, stage: progress, members: members), attachment: file)
         }
-        photos.onStandIn = { [weak self] in self?.status?.tell() }
+        photos.onStandIn = { [weak self] in self?.status?.report() }
         orders.onPhoto = { [weak self] in self?.photos.handle($0, $1) }
         orders.onSetting = { [weak self] in self?.photos.interrupt() }
     }
 
-    private func wish() {
+    private func updateDemand() {
         let wantsFrames =
             orders.isInSession || subscribers.wantsFrames || exposure.wantsFrames || photos.wantsFrames
         controller.demand(isLocked: orders.lockFence != nil, wantsFrames: wantsFrames && !orders.isHalted)
         if orders.isHalted != wasHalted {
             wasHalted = orders.isHalted
             photos.update()
-            subscribers.tellFailures()
+            subscribers.publishFailures()
         }
     }
 
@@ -268,9 +268,9 @@ public final class Worker {
     private func connected() {
         access.forgetReported()
         status?.forget()
-        toldDescription = nil
-        status?.tell()
-        tellDescription()
+        reportedDescription = nil
+        status?.report()
+        reportDescription()
         lockMemory.connected()
     }
 
@@ -279,18 +279,18 @@ public final class Worker {
         orders.handle(order)
     }
 
-    private func tellDescription() {
+    private func reportDescription() {
         // Hundreds of rows, mostly the same as at the opening before.
-        guard let description = controller.snapshot?.description, description != toldDescription else { return }
-        toldDescription = description
+        guard let description = controller.snapshot?.description, description != reportedDescription else { return }
+        reportedDescription = description
         // A described device counts as ready: the coordinator must have its status by then.
-        status?.tell()
+        status?.report()
         link.send(.description(description.json))
     }
 
     // The state first: a client that gets the event finds the change in the state.
     private func tell(_ event: String, _ members: [String: JSONValue]) {
-        status?.tell()
+        status?.report()
         link.send(.event(event, members))
     }
 
@@ -306,7 +306,7 @@ public final class Worker {
             zoomRamp: orders.zoom?.ramp ?? .null, scene: scene.json, subscribers: subscribers.counts)
     }
 
-    private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
+    private func reportUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
         let identity = controller.snapshot?.description.identity
         if !users.look(node: identity?.node ?? node, subscribers: subscribers.processes, { answer(.success($0)) }) {
             answer(
@@ -361,7 +361,7 @@ public final class Worker {
     private func fail(_ ending: ProcessEnding, _ why: String) {
         logger.critical("\(why)")
         lastWords = BusError(.workerCrashed, "The worker of \(options.device) ends: \(why).")
-        status?.tell()
+        status?.report()
         end(ending, now: true)
     }
 

@@ -86,13 +86,13 @@ final class MicrophoneController {
     // MARK: Requests
 
     /// Opens the microphone for the first time.
-    func begin() { life.tell { $0.begin(at: $1) } }
+    func begin() { life.handle { $0.begin(at: $1) } }
 
     func demand(isLocked: Bool, wantsSound: Bool, _ wanted: SoundSubscriptionTable) {
         self.wanted = wanted
         run?.setWanted(wanted)
         if !wantsSound, isErrorOfStream { forgetError() }
-        life.tell { $0.demand(isLocked: isLocked, wantsFrames: wantsSound, at: $1) }
+        life.handle { $0.demand(isLocked: isLocked, wantsFrames: wantsSound, at: $1) }
     }
 
     /// Gets the microphone ready for an order, and keeps it so until ``release(_:)``. One order at a time.
@@ -103,7 +103,7 @@ final class MicrophoneController {
     /// The order is done.
     func release(_ report: MicrophoneDevice.Report) {
         take(report)
-        life.tell { $0.release(at: $1) }
+        life.handle { $0.release(at: $1) }
     }
 
     /// It is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).
@@ -112,12 +112,12 @@ final class MicrophoneController {
             microphone.source.plug(facts)
         } then: { [weak self] (result: Result<Bool, Never>) in
             guard let self, isNew || result.get() || error?.reason == .deviceDisconnected else { return }
-            life.tell { $0.plugged(at: $1) }
+            life.handle { $0.plugged(at: $1) }
         }
     }
 
     /// The microphone may have been connected or disconnected without an event: looks at it.
-    func look() { life.tell { $0.plugged(at: $1) } }
+    func look() { life.handle { $0.plugged(at: $1) } }
 
     /// Closes it for good, then calls the body.
     func end(then body: @escaping () -> Void) {
@@ -148,10 +148,10 @@ final class MicrophoneController {
                 onReported?(report)
                 if let queue { watch(queue) }
                 onOpened?()
-                life.tell { $0.opened(at: $1) }
+                life.handle { $0.opened(at: $1) }
             case .failure(let failure):
                 failed("microphone can't be opened", failure)
-                life.tell { $0.openFailed(at: $1) }
+                life.handle { $0.openFailed(at: $1) }
             }
         }
     }
@@ -170,7 +170,7 @@ final class MicrophoneController {
             case .failure(let failure):
                 failed("capture can't be started", failure, isOfStream: true)
                 let reopen = failure.kind == .disconnected || failure.kind == .failed
-                life.tell { $0.startFailed(reopen: reopen, isInUse: failure.kind == .inUse, at: $1) }
+                life.handle { $0.startFailed(reopen: reopen, isInUse: failure.kind == .inUse, at: $1) }
             }
         }
     }
@@ -187,7 +187,7 @@ final class MicrophoneController {
         run.onFailure = { [weak self] in self?.onFailure?("sound can't be sent: \($0)") }
         run.setWanted(wanted)
         logger.debug("capture started", metadata: ["stream": "\(run.id)"])
-        life.tell { $0.started(at: $1) }
+        life.handle { $0.started(at: $1) }
     }
 
     private func stop() {
@@ -201,7 +201,7 @@ final class MicrophoneController {
             if case .failure(let failure) = result {
                 logger.warning("capture can't be stopped in order", metadata: ["error": "\(failure)"])
             }
-            life.tell { $0.stopped(at: $1) }
+            life.handle { $0.stopped(at: $1) }
         }
     }
 
@@ -214,13 +214,13 @@ final class MicrophoneController {
         } then: { [weak self] (_: Result<Void, Never>) in
             guard let self else { return }
             logger.debug("microphone closed")
-            life.tell { $0.closed(at: $1) }
+            life.handle { $0.closed(at: $1) }
         }
     }
 
     private func lost(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
         failed(what, failure, isOfStream: isOfStream)
-        life.tell { $0.lost(at: $1) }
+        life.handle { $0.lost(at: $1) }
     }
 
     // MARK: Events of the microphone

@@ -32,7 +32,7 @@ public final class MicrophoneWorker {
     private var ending: ProcessEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
-    private var toldDescription: JSONValue?
+    private var reportedDescription: JSONValue?
     private var overruns: OverrunReporter?
     /// Whether readers have been notified that it is halted.
     private var wasHalted = false
@@ -104,8 +104,8 @@ public final class MicrophoneWorker {
         controller.generation = orders.generation
         status = StatusReporter(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
         overruns = OverrunReporter(
-            loop, count: { [controller] in controller.counts.overruns }, tell: { [weak self] in self?.tellOverrun() })
-        orders.beforeReply = { [weak self] in self?.status?.tell() }
+            loop, count: { [controller] in controller.counts.overruns }, tell: { [weak self] in self?.reportOverrun() })
+        orders.beforeReply = { [weak self] in self?.status?.report() }
         connect()
     }
 
@@ -208,11 +208,11 @@ public final class MicrophoneWorker {
 
     private func connectDirector() {
         controller.onChange = { [weak self] in
-            self?.tellFailures()
+            self?.publishFailures()
             self?.status?.touch()
         }
         controller.onReported = { [weak self] in self?.orders.learn($0) }
-        controller.onOpened = { [weak self] in self?.tellDescription() }
+        controller.onOpened = { [weak self] in self?.reportDescription() }
         controller.onControls = { [weak self] news in
             let controls = news.mapValues { values -> JSONValue in
                 ["old": values.old?.json ?? .null, "new": values.new?.json ?? .null]
@@ -229,24 +229,24 @@ public final class MicrophoneWorker {
         orders.onChange = { [weak self] in
             guard let self else { return }
             controller.generation = orders.generation
-            wish()
+            updateDemand()
             status?.touch()
         }
         orders.onPlugged = { [weak self] facts, isNew in self?.controller.plugged(facts, isNew: isNew) }
         orders.onStop = { [weak self] in self?.end(.inOrder) }
         orders.onFault = { [weak self] in self?.faults.handle($0, $1) }
-        orders.onWho = { [weak self] in self?.tellUsers($0) }
+        orders.onWho = { [weak self] in self?.reportUsers($0) }
         faults.isGone = { [weak self] in self?.controller.error?.reason == .deviceDisconnected }
         faults.onPressure = { [weak self] in self?.status?.touch() }
         faults.onPresence = { [weak self] in self?.controller.look() }
     }
 
-    private func wish() {
+    private func updateDemand() {
         let wantsSound = orders.isInSession || !table.isEmpty
         controller.demand(isLocked: orders.lockFence != nil, wantsSound: wantsSound && !orders.isHalted, table)
         if orders.isHalted != wasHalted {
             wasHalted = orders.isHalted
-            tellFailures()
+            publishFailures()
         }
     }
 
@@ -271,8 +271,8 @@ public final class MicrophoneWorker {
     }
 
     private func changeWanted() {
-        wish()
-        tellFailures()
+        updateDemand()
+        publishFailures()
         status?.touch()
     }
 
@@ -299,7 +299,7 @@ public final class MicrophoneWorker {
         return table.rings.map { ($0, obstacle) }
     }
 
-    private func tellFailures() {
+    private func publishFailures() {
         errors.setFailures(failures)
         rings.setFailures(ringFailures)
     }
@@ -317,8 +317,8 @@ public final class MicrophoneWorker {
     private func connected() {
         process.access.forgetReported()
         status?.forget()
-        toldDescription = nil
-        tellDescription()
+        reportedDescription = nil
+        reportDescription()
         status?.touch()
         lockMemory.connected()
     }
@@ -328,21 +328,21 @@ public final class MicrophoneWorker {
         orders.handle(order)
     }
 
-    private func tellDescription() {
-        guard let description = controller.snapshot?.description.json, description != toldDescription else { return }
-        toldDescription = description
+    private func reportDescription() {
+        guard let description = controller.snapshot?.description.json, description != reportedDescription else { return }
+        reportedDescription = description
         // A described device counts as ready: the coordinator must have its status by then.
-        status?.tell()
+        status?.report()
         link.send(.description(description))
     }
 
     // The state first: a client that gets the event finds the change in the state.
     private func tell(_ event: String, _ members: [String: JSONValue]) {
-        status?.tell()
+        status?.report()
         link.send(.event(event, members))
     }
 
-    private func tellOverrun() {
+    private func reportOverrun() {
         let counts = controller.counts
         logger.warning(
             "sound was lost: it was not fetched in time",
@@ -375,7 +375,7 @@ public final class MicrophoneWorker {
         ]
     }
 
-    private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
+    private func reportUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
         let device = options.device
         let subscribers = DeviceUsers.subscribers(
             socket.subscriptions, readers: rings.readers, device: device)
@@ -433,7 +433,7 @@ public final class MicrophoneWorker {
     private func fail(_ ending: ProcessEnding, _ why: String) {
         logger.critical("\(why)")
         lastWords = BusError(.workerCrashed, "The worker of \(options.device) ends: \(why).")
-        status?.tell()
+        status?.report()
         end(ending, now: true)
     }
 

@@ -23,7 +23,7 @@ final class SubscriberService {
     /// Why there are no frames at all, if so.
     var obstacle: () -> BusError? = { nil }
     /// Called when ``wantsFrames`` may have changed.
-    var onWish: (() -> Void)?
+    var onDemandChange: (() -> Void)?
     /// Called when ``counts`` may have changed.
     var onChange: (() -> Void)?
     /// Nothing can be sent any more.
@@ -109,8 +109,8 @@ final class SubscriberService {
     private func changeWanted() {
         frames.setWanted(table.wanted)
         recount()
-        onWish?()
-        tellFailures()
+        onDemandChange?()
+        publishFailures()
     }
 
     /// These may come in from now on. Who may not be here any more loses its connections, and the memory that it has is
@@ -140,7 +140,7 @@ final class SubscriberService {
     }
 
     /// Publishes the reasons why there are no frames, if they have changed.
-    func tellFailures() {
+    func publishFailures() {
         errors.setFailures(failures)
         rings.setFailures(ringFailures)
     }

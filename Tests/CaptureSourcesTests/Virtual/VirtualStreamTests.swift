@@ -23,7 +23,7 @@ private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().format
         for number in 0..<2 {
             let slot = try nextFrame(stream)
             if !format.pixelFormat.isCompressed { #expect(slot.bytesUsed == [stream.layout.totalBytes]) }
-            let told = slot.told
+            let told = slot.metadata
             #expect(told.bytesUsed == slot.bytesUsed && told.isCorrupt == slot.isCorrupt)
             #expect(told.captureSequence == slot.captureSequence && told.monotonicTime == slot.monotonicTime)
             if format.pixelFormat == .h264 {

@@ -105,7 +105,7 @@ struct NativeRingTests {
         let reader = try RingReader(ring.writer.readerDescriptor)
         let slot = try filled(ring, 0, bytes: 58)
         ring.slots[slot.index].initializeMemory(as: UInt8.self, repeating: 9)
-        let content = ring.publisher.publish(slot.index, slot.told, .endOfFrame)
+        let content = ring.publisher.publish(slot.index, slot.metadata, .endOfFrame)
         #expect(arrival(content)?.publication?.place.stamp == 2)
         let frame = try #require(reader.poll())
         #expect(frame.record.bytes == 64)
@@ -113,7 +113,7 @@ struct NativeRingTests {
         #expect(bytes == Array(repeating: 9, count: 58) + Array(repeating: 0, count: 6))
         // Too little of it is no frame.
         let short = try filled(ring, 1, bytes: 40)
-        #expect(arrival(ring.publisher.publish(short.index, short.told, .endOfFrame)) == nil)
+        #expect(arrival(ring.publisher.publish(short.index, short.metadata, .endOfFrame)) == nil)
     }
 
     private static let grey = FrameLayout(
@@ -161,7 +161,7 @@ struct NativeRingTests {
             #expect(ring.take() == nil)
             let next = waiting.removeFirst()
             ring.taken()
-            let content = ring.publisher.content(of: next.index, next.told, .dequeue)
+            let content = ring.publisher.content(of: next.index, next.metadata, .dequeue)
             #expect(reader.poll() == nil, "it was published before")
             #expect((arrival(content) == nil) == next.isCorrupt)
             if next.isCorrupt { ring.writer.putBack(next.index) }
@@ -174,11 +174,11 @@ struct NativeRingTests {
         }
         for slot in waiting {
             ring.taken()
-            _ = ring.publisher.content(of: slot.index, slot.told, .dequeue)
+            _ = ring.publisher.content(of: slot.index, slot.metadata, .dequeue)
         }
         // What no thread of the device's has published is, when the loop takes it.
         let late = try filled(ring, 12)
-        #expect(arrival(ring.publisher.content(of: late.index, late.told, .endOfFrame)) != nil)
+        #expect(arrival(ring.publisher.content(of: late.index, late.metadata, .endOfFrame)) != nil)
         #expect(reader.poll()?.record.captureSequence == 12)
         // And nothing any more when the stream is over, though the device goes on for a moment.
         ring.publisher.end()
@@ -197,7 +197,7 @@ struct NativeRingTests {
         ring.filled(slot, .startOfExposure)
         #expect(reader.poll() == nil)
         ring.taken()
-        let content = ring.publisher.publish(slot.index, slot.told, .startOfExposure, isKeyframe: true)
+        let content = ring.publisher.publish(slot.index, slot.metadata, .startOfExposure, isKeyframe: true)
         #expect(arrival(content)?.frame.facts.isKeyframe == true)
         #expect(reader.poll()?.record.isKeyframe == true)
     }
