@@ -10,7 +10,7 @@ struct CameraBusMatcher: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-matcher",
         abstract:
-            "The process that matches the frames of a rig's cameras. camerabusd starts it; there is no need to do so by hand.",
+            "The process that matches the frames of a rig's cameras. camerabusd starts it; do not start it by hand.",
         discussion: """
             It subscribes to the cameras as any client does, and only while a client subscribes to set/NAME/RENDITION/ on \
             media/NAME.sock. It reads the rig from state/rig/NAME/.
@@ -41,7 +41,7 @@ struct CameraBusMatcher: ParsableCommand {
     @Option(help: ArgumentHelp("Connections of one user to the rig's socket.", valueName: "count"))
     var connectionsPerUser = 128
 
-    @Option(help: ArgumentHelp("Connections to the rig's socket in all.", valueName: "count"))
+    @Option(help: ArgumentHelp("Connections to the rig's socket in total.", valueName: "count"))
     var connections = 1024
 
     func validate() throws {
@@ -52,7 +52,7 @@ struct CameraBusMatcher: ParsableCommand {
     }
 
     func run() throws {
-        // Before any other thread is started, so that no thread takes a signal away.
+        // Before any other thread starts, so that no other thread receives a signal.
         let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
         LoggingSystem.bootstrap(StreamLogHandler.standardError)
         var logger = Logger(label: "camerabus-matcher")

@@ -13,49 +13,49 @@ struct CameraBusWorker: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-worker",
         abstract:
-            "The process that owns one camera or microphone of CameraBus. camerabusd starts it; there is no need to do so by hand.",
+            "Owns one camera or microphone of CameraBus. camerabusd starts it; do not start it by hand.",
         discussion: """
-            Exit status: 0 ended in order, 1 failed, 64 usage, 74 the driver has hung in a call for 10 s, 75 another worker \
-            has the device.
+            Exit status: 0 ended in order, 1 failed, 64 usage, 74 a call of the driver has not returned for 10 s, 75 \
+            another worker has the device.
             """)
 
-    @Flag(help: "Print what cameras and microphones this machine has, as JSON, and end.")
+    @Flag(help: "Print the cameras and microphones of this machine as JSON, and exit.")
     var list = false
 
     @Option(help: ArgumentHelp("The device's id in topics and socket names.", valueName: "id"))
     var device: String?
 
-    @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
+    @Option(help: ArgumentHelp("The directory of the bus's sockets.", valueName: "directory"))
     var runtimeDir: String?
 
-    @Option(help: ArgumentHelp("Be the virtual camera of that number.", valueName: "number"))
+    @Option(help: ArgumentHelp("Be the virtual camera with this number.", valueName: "number"))
     var virtual: Int?
 
     @Option(help: ArgumentHelp("Play this movie, or these pictures: {name, path, loop}.", valueName: "json"))
     var replay: String?
 
-    @Option(help: ArgumentHelp("Show the frames that this client sends, as source.create has it.", valueName: "json"))
+    @Option(help: ArgumentHelp("Show the frames of a client: the JSON of source.create.", valueName: "json"))
     var client: String?
 
-    @Option(help: ArgumentHelp("The socket that the client sends them to.", valueName: "path"))
+    @Option(help: ArgumentHelp("The socket to which the client sends the frames of --client.", valueName: "path"))
     var push: String?
 
     @Option(help: ArgumentHelp("Misbehave at these times: [{at, fault, …}].", valueName: "json"))
     var faults: String?
 
-    @Option(help: ArgumentHelp("What that virtual camera is like: plain or iphone6.", valueName: "profile"))
+    @Option(help: ArgumentHelp("The profile of the virtual camera: plain or iphone6.", valueName: "profile"))
     var virtualProfile = VirtualProfile.plain.rawValue
 
-    @Option(help: ArgumentHelp("Own this camera, as --list tells of it.", valueName: "json"))
+    @Option(help: ArgumentHelp("Own this camera: JSON as printed by --list.", valueName: "json"))
     var camera: String?
 
-    @Option(help: ArgumentHelp("Own this microphone, as --list tells of it.", valueName: "json"))
+    @Option(help: ArgumentHelp("Own this microphone: JSON as printed by --list.", valueName: "json"))
     var microphone: String?
 
-    @Option(help: ArgumentHelp("Be the virtual microphone of that number.", valueName: "number"))
+    @Option(help: ArgumentHelp("Be the virtual microphone with this number.", valueName: "number"))
     var virtualMicrophone: Int?
 
-    @Option(help: ArgumentHelp("The camera's or microphone's id for ever.", valueName: "uniqueID"))
+    @Option(help: ArgumentHelp("The permanent id of the camera or microphone.", valueName: "uniqueID"))
     var uniqueId: String?
 
     @Option(help: ArgumentHelp("The group that may connect to the media socket.", valueName: "name"))
@@ -67,30 +67,30 @@ struct CameraBusWorker: ParsableCommand {
     @Option(help: ArgumentHelp("Distinct renditions that are made at the same time.", valueName: "count"))
     var renditions = 8
 
-    @Option(help: ArgumentHelp("Close the device when nobody has wanted it for so long.", valueName: "milliseconds"))
+    @Option(help: ArgumentHelp("Close the device when unused for this time.", valueName: "milliseconds"))
     var idleCloseMs = 2000
 
     @Option(
         help: ArgumentHelp(
-            "Open the device anew when a stream has had no frame for so long; 0: never.", valueName: "milliseconds"))
+            "Reopen the device when a stream has had no frame for this time; 0: never.", valueName: "milliseconds"))
     var silenceLimitMs = 5000
 
-    @Option(help: ArgumentHelp("The zoom factor that zoomValue 1 stands for, at most.", valueName: "factor"))
+    @Option(help: ArgumentHelp("The highest zoom factor that zoomValue 1 may stand for.", valueName: "factor"))
     var maxZoom = CameraControlMap.defaultMaxZoom
 
     @Option(help: ArgumentHelp("Connections of one user to the media socket.", valueName: "count"))
     var connectionsPerUser = 128
 
-    @Option(help: ArgumentHelp("Connections to the media socket in all.", valueName: "count"))
+    @Option(help: ArgumentHelp("Connections to the media socket in total.", valueName: "count"))
     var connections = 1024
 
-    @Option(help: ArgumentHelp("What an earlier worker of the device had committed.", valueName: "json"))
+    @Option(help: ArgumentHelp("The configuration that an earlier worker had committed.", valueName: "json"))
     var configuration: String?
 
-    @Option(help: ArgumentHelp("What an earlier worker of the device had set for a photo.", valueName: "json"))
+    @Option(help: ArgumentHelp("What an earlier worker had set for a photo.", valueName: "json"))
     var standIn: String?
 
-    @Option(help: ArgumentHelp("Who may come in until the coordinator says otherwise.", valueName: "json"))
+    @Option(help: ArgumentHelp("The first access list; the coordinator may order another one.", valueName: "json"))
     var doors: String?
 
     func validate() throws {
@@ -105,13 +105,13 @@ struct CameraBusWorker: ParsableCommand {
             )
         }
         if microphone != nil, microphoneFacts == nil {
-            throw ValidationError("--microphone takes what --list prints of one")
+            throw ValidationError("--microphone takes JSON as printed by --list")
         }
         if client != nil, clientSource == nil || push == nil {
-            throw ValidationError("--client takes what source.create makes, with --push")
+            throw ValidationError("--client takes the JSON of source.create, with --push")
         }
         if replay != nil, replayDescription == nil { throw ValidationError("--replay takes {name, path, loop}") }
-        if camera != nil, facts == nil { throw ValidationError("--camera takes what --list prints of one") }
+        if camera != nil, facts == nil { throw ValidationError("--camera takes JSON as printed by --list") }
         if let virtual, !(0..<64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 63") }
         if let virtualMicrophone, !(0..<64).contains(virtualMicrophone) {
             throw ValidationError("--virtual-microphone takes a number from 0 to 63")
@@ -127,7 +127,7 @@ struct CameraBusWorker: ParsableCommand {
     }
 
     func run() throws {
-        // Before any other thread is started, so that no thread takes a signal away.
+        // Before any other thread starts, so that no other thread receives a signal.
         let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
         LoggingSystem.bootstrap(StreamLogHandler.standardError)
         var logger = Logger(label: "camerabus-worker")
@@ -142,7 +142,7 @@ struct CameraBusWorker: ParsableCommand {
             let worker = try Worker(try options(), source: try source(), logger: logger)
             throw ExitCode(worker.run(signals: signals).rawValue)
         } catch let error as StartError {
-            // A coordinator that took over was not told yet who has the device: nothing is lost.
+            // A coordinator that took over did not know yet which process has the device: nothing is lost.
             logger.log(level: error.ending == .deviceTaken ? .info : .critical, "\(error)")
             throw ExitCode(error.ending.rawValue)
         }
@@ -157,7 +157,7 @@ struct CameraBusWorker: ParsableCommand {
         options.maxZoom = maxZoom
         options.connectionsPerUser = connectionsPerUser
         options.connections = connections
-        // Without a list that can be read nobody comes in until there is one.
+        // Without a readable list nobody may connect until the coordinator orders one.
         options.doors = doors.flatMap { try? JSONValue(parsing: $0) }.flatMap(DoorList.init(json:))
         do {
             options.configuration = try configuration.map { try JSONValue(parsing: $0) }
@@ -177,7 +177,7 @@ struct CameraBusWorker: ParsableCommand {
         return options
     }
 
-    /// nil: it is to be a camera.
+    /// nil: the device is a camera.
     private var audioSource: (any AudioSource)? {
         if let virtualMicrophone { return VirtualMicrophone(index: virtualMicrophone) }
         guard let facts = microphoneFacts, let uniqueId else { return nil }
@@ -218,7 +218,7 @@ struct CameraBusWorker: ParsableCommand {
     private func printDevices(_ logger: Logger) {
         let survey = CameraSurvey.ofThisMachine()
         for node in survey.unreadable + survey.unreadableSound {
-            logger.warning("a node can't be looked at", metadata: ["node": "\(node.node)", "error": "\(node.why)"])
+            logger.warning("a node can't be read", metadata: ["node": "\(node.node)", "error": "\(node.why)"])
         }
         print(survey.json)
     }
