@@ -102,8 +102,10 @@ let package = Package(
         swift("Doctor", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("BusServer", ["BusProtocol", "JSON", "LinuxIO", "ZeroMQ", logging]),
         // What the processes that deliver frames share: those of devices, and those of rigs.
-        swift("Delivery", ["BusProtocol", "BusServer", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ", logging]),
-        swift("Matcher", ["BusProtocol", "BusServer", "CaptureCore", "Delivery", "JSON", "LinuxIO", "ZeroMQ", logging]),
+        swift(
+            "Delivery", ["BusProtocol", "BusServer", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ", logging]),
+        swift(
+            "Matcher", ["BusProtocol", "BusServer", "CaptureCore", "Delivery", "JSON", "LinuxIO", "ZeroMQ", logging]),
         swift(
             "Coordinator",
             [

@@ -217,7 +217,8 @@ extension RecordingTests {
         let recorder = try fixture.record(request)
         try fixture.waitForState("the past") { $0.recordedDuration >= 1500 }
         #expect(
-            fixture.request == request && fixture.progress.stage == .recording && fixture.progress.video["width"] == 640)
+            fixture.request == request && fixture.progress.stage == .recording && fixture.progress.video["width"] == 640
+        )
         guard case .failure(let refused) = try fixture.order(.pause) else { throw TestingError("no error") }
         #expect(refused.reason == .invalidParams)
         let identifier = try #require(LivePhotoIdentifier(digits: String(repeating: "a1", count: 16)))

@@ -117,7 +117,9 @@ extension RecordingTests {
         try fixture.waitForState("frames with sound") { $0.frames >= before + 75 }
         let result = try fixture.stop()
         #expect(result.isSuccess && result.dropped == 0)
-        let durations = try await fixture.tracks(request.path).compactMap { $0["duration"]?.string.flatMap(Double.init) }
+        let durations = try await fixture.tracks(request.path).compactMap {
+            $0["duration"]?.string.flatMap(Double.init)
+        }
         try #require(durations.count == 2)
         #expect(abs(durations[0] - durations[1]) < 0.2, "the sound goes on where the picture is")
     }

@@ -128,7 +128,8 @@ struct PlanTests {
         for codec in MovieRequest.Video.Codec.allCases {
             for format: PixelFormat in [.motionJPEG, .h264, .yuyv, .uyvy, .nv12, .i420, .nv12FullRange] {
                 let request = Self.request(type, codec)
-                guard case .record(let plan) = PictureTrackPlan.decide(try Self.ring(format), request, isAskedFor: false)
+                guard
+                    case .record(let plan) = PictureTrackPlan.decide(try Self.ring(format), request, isAskedFor: false)
                 else { continue }
                 let video = plan.video(request, parameterSets: [0, 0, 0, 1, 0x67], frameRate: 30)
                 #expect(type.holds(video.codec))

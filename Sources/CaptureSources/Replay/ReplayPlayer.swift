@@ -64,7 +64,8 @@ final class ReplayPlayer {
 
         init(
             queue: VirtualQueue, layout: FrameLayout, nominal: Int64, stop: EventDescriptor, timer: TimerDescriptor,
-            reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?, onEnd: @escaping () -> SourceError
+            reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?,
+            onEnd: @escaping () -> SourceError
         ) {
             self.queue = queue
             self.layout = layout

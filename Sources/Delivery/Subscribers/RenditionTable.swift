@@ -53,7 +53,8 @@ package struct RenditionTable<Form: Hashable> {
     /// Adds a subscription; the topic may have others already.
     ///
     /// - Parameter rendition: the topic's rendition, or why it cannot be made.
-    package mutating func add(_ subscribed: SubscribedTopic, _ rendition: Result<Form, BusError>) -> SubscriptionChange {
+    package mutating func add(_ subscribed: SubscribedTopic, _ rendition: Result<Form, BusError>) -> SubscriptionChange
+    {
         guard refusals[subscribed] == nil, !wanted.contains(where: { $0.topics.contains(subscribed) }) else {
             return .none
         }
@@ -114,7 +115,9 @@ package struct RenditionTable<Form: Hashable> {
             maximum: maximumRenditions)
     }
 
-    private mutating func refuse(_ subscribed: SubscribedTopic, _ error: BusError, waiting rendition: Form?) -> SubscriptionChange {
+    private mutating func refuse(_ subscribed: SubscribedTopic, _ error: BusError, waiting rendition: Form?)
+        -> SubscriptionChange
+    {
         lastNumber += 1
         refusals[subscribed] = Refusal(number: lastNumber, error: error, rendition: rendition)
         return .refused(subscribed, error)

@@ -37,7 +37,8 @@ final class SoundReceiver: @unchecked Sendable {
 
     /// - Parameter patience: milliseconds that the microphone is waited for at first, and when it has gone.
     init(
-        _ directory: RuntimeDirectory, _ microphone: MovieRequest.Device, _ queue: SampleQueue, _ mailbox: RecorderMailbox,
+        _ directory: RuntimeDirectory, _ microphone: MovieRequest.Device, _ queue: SampleQueue,
+        _ mailbox: RecorderMailbox,
         patience: (first: Int64, later: Int64), logger: Logger
     ) {
         wait = DeviceWait(patience)

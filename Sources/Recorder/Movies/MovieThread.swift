@@ -52,7 +52,8 @@ final class MovieThread: @unchecked Sendable {
     private static let nice: Int32 = 5
 
     init(
-        _ request: MovieRequest, _ mailbox: RecorderMailbox, pictures: SampleQueue?, sounds: SampleQueue?, logger: Logger
+        _ request: MovieRequest, _ mailbox: RecorderMailbox, pictures: SampleQueue?, sounds: SampleQueue?,
+        logger: Logger
     ) {
         self.request = request
         path = request.path

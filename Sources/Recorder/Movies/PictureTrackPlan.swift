@@ -82,7 +82,9 @@ struct PictureTrackPlan: Hashable, Sendable {
             // Nothing here decodes it.
             if format == .h264 { return asIs(.h264) }
         case .raw:
-            if isReady, canHold(format, request.fileType) { return .record(PictureTrackPlan(kind: .raw, layout: layout)) }
+            if isReady, canHold(format, request.fileType) {
+                return .record(PictureTrackPlan(kind: .raw, layout: layout))
+            }
             return request.fileType == .mp4
                 ? .refuse(.invalidParams("codec", "mp4 can't hold pictures as they are")) : ask(.yuyv)
         }

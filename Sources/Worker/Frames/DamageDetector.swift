@@ -13,7 +13,9 @@ struct DamageDetector {
 
     init(_ format: PixelFormat) { isJPEG = format == .motionJPEG || format == .jpeg }
 
-    mutating func isWhole(_ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan) -> Bool {
+    mutating func isWhole(_ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan)
+        -> Bool
+    {
         guard !metadata.isCorrupt, plan.count(bytesUsed: metadata.bytesUsed) != nil else { return false }
         guard isJPEG, let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count else {
             return !isJPEG

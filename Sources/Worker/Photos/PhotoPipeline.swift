@@ -236,7 +236,8 @@ final class PhotoPipeline {
     // frames.
     func beginWaiting(_ task: PhotoTask, milliseconds: Int64? = nil, beside: Int64 = 0) {
         loop.cancel(task.timer)
-        let limit = milliseconds ?? WorkerOrder.settling(task.settings, frame: controller.stream?.frameTime ?? 0) + beside
+        let limit =
+            milliseconds ?? WorkerOrder.settling(task.settings, frame: controller.stream?.frameTime ?? 0) + beside
         task.timer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.waitedTooLong(task) }
     }
 

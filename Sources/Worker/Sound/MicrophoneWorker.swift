@@ -329,7 +329,9 @@ public final class MicrophoneWorker {
     }
 
     private func reportDescription() {
-        guard let description = controller.snapshot?.description.json, description != reportedDescription else { return }
+        guard let description = controller.snapshot?.description.json, description != reportedDescription else {
+            return
+        }
         reportedDescription = description
         // A described device counts as ready: the coordinator must have its status by then.
         status?.report()

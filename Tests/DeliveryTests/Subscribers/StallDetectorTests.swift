@@ -27,7 +27,8 @@ struct StallDetectorTests {
                 let unread = 1000 + Int(time)
                 // The second one has read all of it once.
                 #expect(
-                    detector.look([(4, unread), (5, time == 3 ? 0 : unread)], at: time * second, isSpent: isSpent) == [])
+                    detector.look([(4, unread), (5, time == 3 ? 0 : unread)], at: time * second, isSpent: isSpent) == []
+                )
             }
             #expect(detector.look([(4, 9), (5, 9)], at: 10 * second, isSpent: isSpent) == (isSpent ? [4] : []))
         }
