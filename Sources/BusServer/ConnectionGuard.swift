@@ -30,15 +30,15 @@ public final class ConnectionGuard {
     /// When a line was last logged about connections beyond the limits: a flood is one line a second.
     private var lastWarning: Int64 = 0
     private var lastCutWarning: Int64 = 0
-    /// Whose connections are to end that were told of too late for ``shutDown(where:)`` itself; until nothing older is
-    /// left.
+    /// Conditions of ``shutDown(where:)`` for connections that are reported later; kept until the socket's events are
+    /// read.
     private var endings: [(server: ServerSocket, matches: (_ uid: UInt32, _ gid: UInt32) -> Bool)] = []
-    /// Events of one socket that are taken in one turn: a flood of connections leaves turns to everything else on the
+    /// Events of one socket that are read in one turn: a flood of connections leaves turns to everything else on the
     /// loop.
     private static let eventsPerTurn = 256
-    /// The same where everything that has been told has to be known; what is beyond is seen to as it is read.
+    /// The same where all reported events have to be known; further ones are handled when they are read.
     var eventsAtOnce = 2048
-    /// Connections that were shut down as they were told of.
+    /// Connections that were shut down when they were reported.
     private var cut: Set<Int32> = []
     /// Connections that were shut down so far.
     public private(set) var refused = 0
@@ -70,7 +70,7 @@ public final class ConnectionGuard {
     /// New limits; connections that are open stay.
     public func setLimits(perUser: Int, total: Int) { table.setLimits(perUser: perUser, total: total) }
 
-    /// That user's connections are bounded by what all may have, and not by what one may.
+    /// That user's connections are limited by the total, and not by the limit of one user.
     public func setUnbounded(_ uid: UInt32?) { table.unbounded = uid }
 
     /// Counts that socket's connections from now on.
@@ -82,7 +82,7 @@ public final class ConnectionGuard {
         }
     }
 
-    /// Takes in what the monitors have told so far. libzmq tells of a connection before its first message can arrive.
+    /// Reads the events of the monitors. libzmq reports a connection before its first message can arrive.
     public func update() {
         for server in servers { read(server, atMost: eventsAtOnce) }
     }
@@ -110,8 +110,8 @@ public final class ConnectionGuard {
     }
 
     private func accepted(_ descriptor: Int32, on server: ServerSocket) {
-        // The event may be older than the connection: its descriptor may be closed, or be another's by now. A second
-        // descriptor of our own stays that connection's, whatever libzmq closes meanwhile.
+        // The event may be out of date: its descriptor may be closed, or belong to another connection by now. A second
+        // descriptor of our own keeps this connection, whatever libzmq closes meanwhile.
         guard let pinned = UnixSocket.duplicate(descriptor),
             UnixSocket.localPath(of: pinned.rawValue) == server.address,
             let credentials = PeerCredentials(of: pinned.rawValue)
@@ -141,7 +141,7 @@ public final class ConnectionGuard {
         }
     }
 
-    /// Ends the connection of a peer that does not take what it asked for, with at most one line a second in the log.
+    /// Ends the connection of a peer that does not read, with at most one line a second in the log.
     public func cutOff(_ descriptor: Int32) {
         let now = MonotonicClock.now()
         if let peer = peers[descriptor], now - lastCutWarning > 1_000_000_000 {
@@ -153,7 +153,7 @@ public final class ConnectionGuard {
         shutDown(descriptor)
     }
 
-    /// Ends a connection. Nothing happens when the descriptor is not any more that of the process it was counted for.
+    /// Ends a connection. Nothing happens if the descriptor no longer belongs to the process for which it was counted.
     public func shutDown(_ descriptor: Int32) {
         guard let peer = peers[descriptor], let pinned = UnixSocket.duplicate(descriptor),
             servers.contains(where: { $0.address == UnixSocket.localPath(of: pinned.rawValue) }),
@@ -163,18 +163,17 @@ public final class ConnectionGuard {
         UnixSocket.shutDown(pinned.rawValue)
     }
 
-    /// Ends the connections of those for whom this is true, all that were accepted before among them: who comes in
-    /// after this was asked for at the door as it is now.
+    /// Ends the connections for which the closure returns true, including connections that were accepted before and not
+    /// reported yet. Later connections are checked when they are accepted.
     ///
-    /// - Returns: how many. A flood of connections that is too long to be taken in at once is seen to in the next turns
-    ///   of the loop.
+    /// - Returns: how many. If there are too many events to read at once, the next turns of the loop handle the rest.
     @discardableResult
     public func shutDown(where matches: @escaping (_ uid: UInt32, _ gid: UInt32) -> Bool) -> Int {
-        // Each goes with the first reading that leaves nothing, perhaps with this one.
+        // Each condition is removed by the first read that leaves no event, perhaps by this one.
         for server in servers { endings.append((server, matches)) }
         cut = []
         update()
-        // Some of these have gone by now.
+        // Some of these have ended by now.
         var ended = cut
         cut = []
         for (descriptor, peer) in peers {

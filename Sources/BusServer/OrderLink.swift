@@ -39,41 +39,41 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         var bytes: Int { attachment?.count ?? 0 }
     }
 
-    /// What the coordinator must not miss and there was no room for, the oldest first.
+    /// Reports that the coordinator must get and for which there was no room, the oldest first.
     private var backlog: [Waiting] = []
     /// Bytes of the attachments that wait there.
     private var waitingBytes = 0
-    /// Reports that had to wait for room, and those that were given up.
+    /// Reports that had to wait for room, and reports that were dropped.
     public private(set) var delayed = 0
     public private(set) var lost = 0
-    /// Orders of a coordinator that is gone.
+    /// Orders of a coordinator that has ended.
     public private(set) var stale = 0
     private var graceTimer: Loop.Token?
-    /// What follows when the last words have been said.
+    /// Called when the last reports have been sent.
     private var last: (() -> Void)?
     public private(set) var isConnected = false
 
-    /// A coordinator is there, a new one perhaps; hello has been said.
+    /// Called when a coordinator, perhaps a new one, has connected and the hello has been sent.
     public var onConnected: (() -> Void)?
-    /// The coordinator has gone.
+    /// Called when the coordinator has disconnected.
     public var onDisconnected: (() -> Void)?
-    /// No coordinator has come for so long that nobody will.
+    /// Called when no coordinator has connected for the whole grace period.
     public var onAbandoned: (() -> Void)?
     public var onOrder: ((Order) -> Void)?
-    /// Tells which transactions a new coordinator has to decide.
+    /// Returns the transactions that a new coordinator has to decide.
     public var inDoubt: (() -> [String])?
 
     private let grace: Int64
     private static var maximumReports: Int { 1000 }
     private static var maximumBacklog: Int { 1000 }
     private static var maximumWaitingBytes: Int { 256 << 20 }
-    /// How long the last words of a process that was never connected are kept, milliseconds.
+    /// How long the last reports of a process that was never connected are kept, milliseconds.
     private static var lastPatience: Int64 { 5000 }
     private static var ordersPerTurn: Int { 32 }
 
     /// - Parameters:
-    ///   - hello: what to say first on the connection of that number, with what is in doubt.
-    ///   - graceMilliseconds: how long the process goes on without a coordinator.
+    ///   - hello: returns the first report on the connection of that number, with the transactions in doubt.
+    ///   - graceMilliseconds: how long the process runs without a coordinator.
     public init(
         _ context: Context, _ loop: Loop, path: String,
         hello: @escaping (_ link: UInt64, _ inDoubt: [String]) -> Report,
@@ -84,13 +84,13 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         self.logger = logger
         self.hello = hello
         socket = try Socket(context, .dealer)
-        // Without a connection there is no queue: nothing old may stand before the hello to a new coordinator.
+        // Without a connection there is no queue: no old report may precede the hello to a new coordinator.
         try socket.set(.immediate, 1)
         try socket.set(.sendHighWaterMark, Self.maximumReports)
         try socket.set(.receiveHighWaterMark, Self.maximumReports)
         try socket.setMaximumMessageBytes(BusLimits.maxMessageBytes)
         try socket.set(.reconnectInterval, 100)
-        // The last words of a process that fails are waited for, but not for long.
+        // The last reports of a failing process are waited for, but not for long.
         try socket.set(.linger, 200)
         let endpoint = "inproc://monitor/coordinator"
         try socket.startMonitor(at: endpoint, events: [.handshakeSucceeded, .disconnected])
@@ -102,11 +102,11 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         startGrace()
     }
 
-    /// Tells the coordinator something. Answers to orders, descriptions and events, which are told once, wait for room
-    /// where there is none, and some for the first hello (``LinkReport/isKeptForHello``).
+    /// Sends a report to the coordinator. Reports that are sent once (``LinkReport/isSentOnce``) wait if there is no
+    /// room, and some wait for the first hello (``LinkReport/isKeptForHello``).
     ///
-    /// - Parameter attachment: a further frame of the message, whose bytes are taken from it.
-    /// - Returns: false when there is no coordinator any more, or it doesn't read: then it is not told.
+    /// - Parameter attachment: a further frame of the message; its bytes are moved out of it.
+    /// - Returns: false when no coordinator is connected, or it does not read: the report is dropped then.
     @discardableResult
     public func send(_ report: Report, attachment: Message? = nil) -> Bool {
         guard isConnected || isBeforeFirst && report.isKeptForHello else { return false }
@@ -125,8 +125,8 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         return true
     }
 
-    // Who started this process waits for what happens from its beginning on; a coordinator that comes later learns from
-    // the hello what there is.
+    // The process that started this one needs the events from the beginning. A later coordinator gets the present state
+    // by the hello.
     private var isBeforeFirst: Bool { link == 0 }
 
     /// Sends what waits, as far as there is room. To be called every so often.
@@ -169,10 +169,10 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         loop.cancel(graceTimer)
         graceTimer = nil
         isConnected = true
-        // The connection exists for libzmq's own thread; the socket learns of it when it looks.
+        // The connection exists for libzmq's own thread; the socket notices it when it is polled.
         _ = socket.readiness()
         link += 1
-        // Before what waits for it.
+        // Before the reports that wait for it.
         if !sendNow(Waiting(report: hello(link, inDoubt?() ?? []))) { lost += 1 }
         sendBacklog()
         onConnected?()
@@ -196,7 +196,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
     private func disconnected() {
         guard isConnected else { return }
         isConnected = false
-        // It was for a coordinator that is gone.
+        // The reports were for a coordinator that has ended.
         backlog = []
         waitingBytes = 0
         logger.warning("the coordinator is gone")
@@ -216,7 +216,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
                 logger.error("a message from the coordinator is no order and is ignored")
                 continue
             }
-            // libzmq may hand over what came before the connection broke, when the next one stands already.
+            // libzmq may deliver messages of the broken connection when the next one exists already.
             if let meant = json["link"]?.integer, meant != Int64(clamping: link) {
                 stale += 1
                 continue
@@ -224,7 +224,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
             if let order = Order(json: json) {
                 onOrder?(order)
             } else if let number = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) {
-                // An order of a newer coordinator: it gets an answer all the same.
+                // An unknown order of a newer coordinator gets an error reply.
                 let word = json["do"]?.string ?? ""
                 send(.reply(order: number, .failure(.invalidParams("do", "this process knows no order '\(word)'"))))
             }
