@@ -10,7 +10,7 @@ public struct ConnectionTable: Sendable {
     public private(set) var perUser: Int
     /// Connections that all may have together.
     public private(set) var total: Int
-    /// A user who may use the total: the one of the gateway, whose connections are those of others.
+    /// A user with no limit but the total: the gateway's user, whose connections serve other users.
     public var unbounded: UInt32?
     private var peers: [Int32: Peer] = [:]
     private var users: [UInt32: Int] = [:]

@@ -179,7 +179,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         sayLast()
     }
 
-    /// Calls the body when nothing waits for the first hello any more, or nobody has come for it in a while: the
+    /// Calls the body when no report waits for the first hello any more, or no coordinator has connected in time: the
     /// process can end.
     public func end(_ body: @escaping () -> Void) {
         guard isBeforeFirst, !backlog.isEmpty else { return body() }

@@ -1,8 +1,8 @@
 /// A slot that a device fills: one of a fixed set, made when the stream starts and used again and again.
 public final class FrameSlot: @unchecked Sendable {
-    // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for
-    // reading. So exclusive access isn't checked on a frame's way to its readers. That goes for this module alone:
-    // others, to which the attribute isn't told, check each property that they use, and read ``metadata`` on that way.
+    // The loop alone passes a slot from thread to thread; two threads never use it at once, except for reading. So
+    // exclusive access is not checked on a frame's way to its readers. The attribute works in this module only: other
+    // modules check each property that they use, and read ``metadata`` instead.
 
     /// Its number within the stream's memory (``SlotMemory/slots``).
     public let index: Int
@@ -38,8 +38,7 @@ public final class FrameSlot: @unchecked Sendable {
     }
 }
 
-/// Which row of the picture a frame's time belongs to (`V4L2_BUF_FLAG_TSTAMP_SRC_MASK`), and that it isn't the driver's
-/// at all.
+/// The moment of a frame's time (`V4L2_BUF_FLAG_TSTAMP_SRC_MASK`), and whether the driver gave it.
 public enum TimestampSource: String, Hashable, Sendable {
     case startOfExposure, endOfFrame
     /// The driver gives no monotonic time: it is taken when the frame is dequeued.

@@ -1,6 +1,6 @@
 public import LinuxIO
 
-/// What went wrong at a device, for the caller to act on. The text names the operation and the driver's word for it.
+/// A failure at a device. The text names the operation and the driver's error.
 public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Kind: Hashable, Sendable {
         /// The device is gone (`ENODEV`, or `EINVAL`/`EIO` from a running queue).
@@ -15,7 +15,7 @@ public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
         case noResources
         /// No permission to open the node (`EACCES`, `EPERM`).
         case notPermitted
-        /// It is there, and gives nothing.
+        /// It is connected, and gives nothing.
         case silent
         /// Everything else.
         case failed
@@ -24,15 +24,15 @@ public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
     public var kind: Kind
     /// What was attempted: `VIDIOC_S_FMT`, `open`.
     public var operation: String
-    /// The kernel's error number, 0 where there is none.
+    /// The kernel's error number; 0: none.
     public var errno: Int32
     /// One sentence for people.
     public var message: String
     /// The control concerned, where it is one.
     public var control: String?
-    /// Other programs that have the device, as far as they can be seen: for ``Kind/inUse``.
+    /// Other programs that use the device, as far as this process can see them: for ``Kind/inUse``.
     public var holders: [DeviceHolder] = []
-    /// What is wrong with what the device is made of, as a part of a sentence: of one that can't be plugged in.
+    /// What is wrong with the material of a device that cannot be plugged in, as a part of a sentence.
     public var lack: String?
 
     public init(_ kind: Kind, operation: String, errno: Int32 = 0, message: String, control: String? = nil) {

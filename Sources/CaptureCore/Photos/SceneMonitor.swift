@@ -4,8 +4,8 @@ public import JSON
 /// Whether what a camera sees wants a flash, or a picture that is steadied (`isFlashScene`,
 /// `isStillImageStabilizationScene`).
 ///
-/// It is told how bright the picture is, again and again. A verdict stands until the scene has been another one for a
-/// while and by some way, so that it doesn't flicker in between.
+/// It gets the brightness of the picture again and again. A verdict changes only when the scene has clearly changed for a
+/// while, so that it does not flicker.
 public struct SceneMonitor: Hashable, Sendable {
     /// What was seen, once.
     public struct Sight: Hashable, Sendable {

@@ -29,7 +29,7 @@ public struct SessionSoundDelivery: Hashable, Sendable {
 }
 
 extension CaptureSession {
-    /// What the session wants of one of its microphones.
+    /// The session's demand on one of its microphones.
     ///
     /// - Parameter position: where the session's camera looks; nil: it has none, or several.
     public func soundDemand(
@@ -42,14 +42,14 @@ extension CaptureSession {
             dataSource: input.preferredDataSource.source(of: microphone.dataSources, camera: position)?.id)
     }
 
-    /// What each output gets from a microphone, as it is set.
+    /// What each output gets from a microphone with its present configuration.
     ///
     /// - Parameter first: how it was set when the session began; nil: as it is.
     public func soundDeliveries(
         of device: String, _ microphone: SessionMicrophone, since first: SoundFormat? = nil
     ) -> [SessionSoundDelivery] {
         guard let input = input(device) else { return [] }
-        // What a wish leaves open is as it was then, too.
+        // Members that the request leaves open keep the values of that time, too.
         var then = microphone
         then.current = first ?? microphone.current
         let own =

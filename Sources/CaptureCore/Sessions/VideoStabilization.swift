@@ -1,4 +1,4 @@
-/// How much the picture is steadied: AVFoundation's `AVCaptureVideoStabilizationMode`.
+/// How much the picture is stabilized: AVFoundation's `AVCaptureVideoStabilizationMode`.
 public enum VideoStabilizationMode: String, Hashable, Sendable, CaseIterable {
     case off, standard, cinematic
     /// What the device has for it, if it has anything.
