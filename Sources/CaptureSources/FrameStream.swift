@@ -13,7 +13,8 @@ public protocol FrameStream: AnyObject {
     var slots: [FrameSlot] { get }
     /// To be polled for input: when it is readable or in error, ``dequeue()`` returns a frame or throws.
     var descriptor: Int32 { get }
-    /// The next filled slot, or nil when none is filled yet (`VIDIOC_DQBUF`). An error means that this stream has ended.
+    /// The next filled slot, or nil when none is filled yet (`VIDIOC_DQBUF`). An error means that this stream has
+    /// ended.
     func dequeue() throws(SourceError) -> FrameSlot?
     /// Gives the device a slot of its memory to fill (`VIDIOC_QBUF`). An error means that the stream continues without
     /// that slot.

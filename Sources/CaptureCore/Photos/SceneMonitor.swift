@@ -4,8 +4,8 @@ public import JSON
 /// Whether what a camera sees wants a flash, or a picture that is steadied (`isFlashScene`,
 /// `isStillImageStabilizationScene`).
 ///
-/// It gets the brightness of the picture again and again. A verdict changes only when the scene has clearly changed for a
-/// while, so that it does not flicker.
+/// It gets the brightness of the picture again and again. A verdict changes only when the scene has clearly changed for
+/// a while, so that it does not flicker.
 public struct SceneMonitor: Hashable, Sendable {
     /// What was seen, once.
     public struct Sight: Hashable, Sendable {

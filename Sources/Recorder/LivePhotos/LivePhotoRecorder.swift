@@ -76,8 +76,8 @@ public final class LivePhotoRecorder {
         }
     }
 
-    /// Makes movies until an order or a signal ends it, or the coordinator has disconnected: a later coordinator does not
-    /// ask for its movies.
+    /// Makes movies until an order or a signal ends it, or the coordinator has disconnected: a later coordinator does
+    /// not ask for its movies.
     public func run(signals: SignalDescriptor? = nil) -> RecorderEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
