@@ -72,7 +72,7 @@ struct RecordCommand: BusCommand {
     @Flag(help: "Replace an existing file when the new one is finished.")
     var force = false
 
-    @OptionGroup(title: "WHAT IS RECORDED") var making: MovieOptions
+    @OptionGroup(title: "WHAT IS RECORDED") var making: RecordingOptions
     @OptionGroup(title: "WHEN IT ENDS") var limits: MovieLimitOptions
 
     func validate() throws {
@@ -137,7 +137,7 @@ struct RecordCommand: BusCommand {
 }
 
 /// Options for the format of a movie.
-struct MovieOptions: ParsableArguments {
+struct RecordingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "How pictures are stored: passThrough (unchanged), h264, or raw (only MOV and Matroska).",
