@@ -198,13 +198,13 @@ public struct Configuration: Hashable, Sendable {
             throw ParseError(description: "rig.name must be there, of 1 to 32 of the characters a-z, 0-9 and '-'")
         }
         let devices = try reader.strings("devices") ?? []
-        guard (1...RigBook.maximumDevices).contains(devices.count), Set(devices).count == devices.count else {
+        guard (1...RigTable.maximumDevices).contains(devices.count), Set(devices).count == devices.count else {
             throw ParseError(
                 description:
-                    "rig.devices of '\(name)' must be 1 to \(RigBook.maximumDevices) device ids or uniqueIDs, each once"
+                    "rig.devices of '\(name)' must be 1 to \(RigTable.maximumDevices) device ids or uniqueIDs, each once"
             )
         }
-        let tolerance = try reader.integer("tolerance_ms", 0...Int(RigBook.maximumTolerance / 1_000_000))
+        let tolerance = try reader.integer("tolerance_ms", 0...Int(RigTable.maximumTolerance / 1_000_000))
         return (name, Rig(devices: devices, tolerance: tolerance.map { Int64($0) * 1_000_000 }))
     }
 

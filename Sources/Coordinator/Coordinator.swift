@@ -47,7 +47,7 @@ public final class Coordinator: BusLifetime {
     /// Looks up the users and groups of a configuration that was read again; from the first time on.
     var lookUp: BackgroundWork<Configuration, (policy: AuthorizationPolicy, unknown: [String])>?
     private let permissions: AuthorizationStore
-    private let profiles: FileStore<ProfileBook>
+    private let profiles: FileStore<ProfileTable>
     private let deviceSearch: DeviceSearch
     private let counters = CommandCounters()
     private let bus: BusService
@@ -110,7 +110,7 @@ public final class Coordinator: BusLifetime {
             // Before anybody can connect: this may wait for the name service.
             let (policy, unknown) = AuthorizationPolicy.resolved(current, owner: CurrentProcess.uid)
             connections.setUnbounded(policy.gateway)
-            var authorizations = AuthorizationBook(policy: policy)
+            var authorizations = AuthorizationTable(policy: policy)
             permissions = try AuthorizationStore(
                 loop, directory: books.directory, bootID: store.bootID, &authorizations, logger: logger)
             let holders = HolderWatcher(loop)
@@ -166,7 +166,7 @@ public final class Coordinator: BusLifetime {
                 logger: logger)
             movieControls = MovieControls(loop, lifecycle, directory, workers, recorders, movies, sessions, resolver)
             let reader = MovieRequestReader(resolver, rigs, sessions, workers, permission, clients, places)
-            let takeFile = FileStore<TakeBook>(loop, directory: books.directory, name: "takes", logger: logger)
+            let takeFile = FileStore<TakeTable>(loop, directory: books.directory, name: "takes", logger: logger)
             takes = TakeRegistry(loop, events: events, movies, librarians, takeFile, logger: logger)
 
             let planner = LivePhotoPlanner(loop, lifecycle, sessions, workers, resolver, permission)

@@ -5,7 +5,7 @@ public struct PhotoMaking: Hashable, Sendable {
     public var fileType: PhotoFileType
     /// Of JPEG, 1–100; nil: a camera's JPEG picture stays as it is, others get ``PhotoSettings/usualQuality``.
     public var quality: Int?
-    public var orientation: VideoOrientation
+    public var orientation: CaptureOrientation
     public var isMirrored: Bool
     /// The pixels themselves are turned, not by a tag. Raw pixels never are.
     public var isTurned: Bool
@@ -13,7 +13,7 @@ public struct PhotoMaking: Hashable, Sendable {
     public var thumbnail: PhotoThumbnail?
 
     public init(
-        fileType: PhotoFileType, quality: Int? = nil, orientation: VideoOrientation = .landscapeRight,
+        fileType: PhotoFileType, quality: Int? = nil, orientation: CaptureOrientation = .landscapeRight,
         isMirrored: Bool = false, isTurned: Bool = false, thumbnail: PhotoThumbnail? = nil
     ) {
         self.fileType = fileType

@@ -158,7 +158,7 @@ struct CameraBusWorker: ParsableCommand {
         options.connectionsPerUser = connectionsPerUser
         options.connections = connections
         // Without a readable list nobody may connect until the coordinator orders one.
-        options.doors = doors.flatMap { try? JSONValue(parsing: $0) }.flatMap(DoorList.init(json:))
+        options.doors = doors.flatMap { try? JSONValue(parsing: $0) }.flatMap(AccessList.init(json:))
         do {
             options.configuration = try configuration.map { try JSONValue(parsing: $0) }
         } catch {

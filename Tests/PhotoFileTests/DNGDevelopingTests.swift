@@ -44,10 +44,10 @@ import Testing
 
     /// The tag says how to turn it; the samples are never turned.
     @Test(arguments: [
-        (VideoOrientation.portrait, false), (.landscapeLeft, false), (.portraitUpsideDown, false),
+        (CaptureOrientation.portrait, false), (.landscapeLeft, false), (.portraitUpsideDown, false),
         (.landscapeRight, true), (.portrait, true),
     ])
-    func turnedByWhoDevelops(_ orientation: VideoOrientation, _ isMirrored: Bool) async throws {
+    func turnedByWhoDevelops(_ orientation: CaptureOrientation, _ isMirrored: Bool) async throws {
         let scratch = try TemporaryDirectory()
         let format = PixelFormat.bayerRGGB8
         let photo = try RawMaterial(format).photo(orientation: orientation, isMirrored: isMirrored)

@@ -251,7 +251,7 @@ private let size = Dimensions(width: 96, height: 64)
     @Test(arguments: formats)
     func `every format becomes a JPEG picture, turned by a tag or by itself`(_ format: PixelFormat) throws {
         let frame = try PatchPicture(size: Dimensions(width: 64, height: 48)).frame(format)
-        for orientation in VideoOrientation.allCases {
+        for orientation in CaptureOrientation.allCases {
             for isMirrored in [false, true] {
                 var making = PhotoMaking(
                     fileType: .jpeg, orientation: orientation, isMirrored: isMirrored,

@@ -119,7 +119,7 @@ import Testing
         var files: [String] = []
         var wanted: [(quarters: Int, isMirrored: Bool)] = []
         for isTurned in [false, true] {
-            for (orientation, isMirrored) in VideoOrientation.allCases.flatMap({ [($0, false), ($0, true)] }) {
+            for (orientation, isMirrored) in CaptureOrientation.allCases.flatMap({ [($0, false), ($0, true)] }) {
                 let making = PhotoMaking(
                     fileType: .jpeg, orientation: orientation, isMirrored: isMirrored, isTurned: isTurned,
                     thumbnail: PhotoThumbnail(maximumSide: 64))

@@ -102,7 +102,7 @@ struct RawMaterial {
 
     /// Makes the digital negative.
     func photo(
-        _ facts: PhotoFacts = RawMaterial.facts, orientation: VideoOrientation = .landscapeRight,
+        _ facts: PhotoFacts = RawMaterial.facts, orientation: CaptureOrientation = .landscapeRight,
         isMirrored: Bool = false, thumbnail: PhotoThumbnail? = nil, zoom: Int = DigitalZoom.whole
     ) throws -> EncodedPhoto {
         let encoder = try PhotoEncoder(

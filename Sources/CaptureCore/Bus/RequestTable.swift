@@ -4,7 +4,7 @@ public import JSON
 /// Requests that carry a key, so that one that is asked again is carried out once (idempotency keys).
 ///
 /// Bounded: so many keys per user, and so many bytes in all; what finished first is forgotten first.
-public struct RequestLedger: Sendable {
+public struct RequestTable: Sendable {
     /// Nanoseconds for which an answer is kept.
     public static let lifetime: Int64 = 600_000_000_000
 

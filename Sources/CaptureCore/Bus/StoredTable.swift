@@ -1,22 +1,22 @@
 public import JSON
 
 /// A value that is stored in a file of its own, as a whole.
-public protocol KeptBook: Hashable, Sendable {
+public protocol StoredTable: Hashable, Sendable {
     /// An empty one.
     init()
     /// Reads what ``json`` writes.
-    init(json: JSONValue) throws(BookDamage)
+    init(json: JSONValue) throws(StoredTableError)
     var json: JSONValue { get }
     /// The entries that could not be read, each with the reason.
     var leftOut: [String] { get }
 }
 
-extension KeptBook {
+extension StoredTable {
     public var leftOut: [String] { [] }
 }
 
 /// Why a text is no book.
-public struct BookDamage: Error, Hashable, Sendable, CustomStringConvertible {
+public struct StoredTableError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String
 
     public init(description: String) { self.description = description }
@@ -24,12 +24,12 @@ public struct BookDamage: Error, Hashable, Sendable, CustomStringConvertible {
     /// The member with the entries, if the stored text has that version.
     static func members(
         _ name: String, of json: JSONValue, version: Int
-    ) throws(BookDamage) -> [String: JSONValue] {
-        guard let found = json["version"]?.integer else { throw BookDamage(description: "it has no version") }
+    ) throws(StoredTableError) -> [String: JSONValue] {
+        guard let found = json["version"]?.integer else { throw StoredTableError(description: "it has no version") }
         guard found == Int64(version) else {
-            throw BookDamage(description: "it has the version \(found), and this program knows \(version)")
+            throw StoredTableError(description: "it has the version \(found), and this program knows \(version)")
         }
-        guard let members = json[name]?.object else { throw BookDamage(description: "it has no \(name)") }
+        guard let members = json[name]?.object else { throw StoredTableError(description: "it has no \(name)") }
         return members
     }
 }

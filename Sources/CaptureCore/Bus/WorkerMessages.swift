@@ -39,7 +39,7 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Begins a zoom ramp. Answers {generation, from, to, rate, milliseconds}.
         ///
         /// `by`: for whom, as ``ZoomRampOwner`` tells it; the worker only gives it back, for as long as the ramp runs.
-        case rampZoom(ZoomWish, by: JSONValue = .null)
+        case rampZoom(ZoomRequest, by: JSONValue = .null)
         /// Ends the zoom ramp that runs or waits to begin, if any, whatever else waits.
         ///
         /// `of`: only one that runs for them, as ``ZoomRampOwner`` tells it; null: whosever it is.
@@ -51,7 +51,7 @@ public struct WorkerOrder: Hashable, Sendable {
         /// The same of a microphone.
         case pluggedMicrophone(MicrophoneFacts, isNew: Bool)
         /// These may come in at the doors from now on. Also who was refused before is told anew when it comes again.
-        case admit(DoorList)
+        case admit(AccessList)
         /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list} answers {script}, {cancel} ends it.
         case fault(JSONValue)
         /// Makes ready for a photo: the device streams, is set as the photo needs it, and has found its exposure, or has had its time for
@@ -240,7 +240,7 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("unlock", _): action = .unlock
         case ("session", _):
             guard let isRunning = json["running"]?.bool else { return nil }
-            let preRoll = min(max(json["preRoll"]?.integer ?? 0, 0), PhotoPast.lengths.upperBound)
+            let preRoll = min(max(json["preRoll"]?.integer ?? 0, 0), PhotoPreRoll.lengths.upperBound)
             action = .session(
                 isRunning: isRunning, preRoll: Int(preRoll), watchesScene: json["scene"]?.bool ?? false)
         case ("halt", _):
@@ -252,9 +252,9 @@ public struct WorkerOrder: Hashable, Sendable {
             guard let rate = json["rate"]?.double else { return nil }
             let owner = json["by"] ?? .null
             if let factor = json["factor"]?.double {
-                action = .rampZoom(ZoomWish(target: .factor(factor), rate: rate), by: owner)
+                action = .rampZoom(ZoomRequest(target: .factor(factor), rate: rate), by: owner)
             } else if let value = json["value"]?.double {
-                action = .rampZoom(ZoomWish(target: .value(value), rate: rate), by: owner)
+                action = .rampZoom(ZoomRequest(target: .value(value), rate: rate), by: owner)
             } else {
                 return nil
             }
@@ -270,7 +270,7 @@ public struct WorkerOrder: Hashable, Sendable {
                 return nil
             }
         case ("admit", _):
-            guard let doors = json["doors"].flatMap(DoorList.init(json:)) else { return nil }
+            guard let doors = json["doors"].flatMap(AccessList.init(json:)) else { return nil }
             action = .admit(doors)
         case ("fault", _):
             guard let fault = json["fault"] else { return nil }

@@ -103,7 +103,7 @@ private struct ArbiterTrial {
 
     private mutating func serve(_ demand: CaptureDemand) {
         guard let need = CaptureNeed(demand.wish, in: table) else {
-            refused[demand.party] = .unsupported(why: UnsupportedWish(device: device, table: table).why(demand.wish))
+            refused[demand.party] = .unsupported(why: UnsupportedDemand(device: device, table: table).why(demand.wish))
             return
         }
         let remaining = candidates.compactMap { $0.admitting(need) }
@@ -120,7 +120,7 @@ private struct ArbiterTrial {
             StreamCandidate($0.element, index: $0.offset).admitting(need)
         }
         if rows.isEmpty {
-            return .unsupported(why: UnsupportedWish(device: device, table: table).why(demand.wish))
+            return .unsupported(why: UnsupportedDemand(device: device, table: table).why(demand.wish))
         }
         if let lock, pinned?.admitting(need) == nil {
             return .interrupted(reason: .videoDeviceInUseByAnotherClient, by: lock)
@@ -202,7 +202,7 @@ private struct ArbiterTrial {
         guard let setting, let need = CaptureNeed(demand.wish, in: table) else {
             return .unsupported(why: "\(device) has no format")
         }
-        return .satisfied(Delivery(of: demand.wish, need, from: setting))
+        return .satisfied(DemandDelivery(of: demand.wish, need, from: setting))
     }
 }
 

@@ -47,7 +47,7 @@ public struct StreamSetting: Hashable, Sendable {
 }
 
 /// What a served demand gets.
-public struct Delivery: Hashable, Sendable {
+public struct DemandDelivery: Hashable, Sendable {
     /// What to subscribe to.
     public var rendition: Rendition
     /// Of the pictures as they come.
@@ -65,7 +65,7 @@ public struct Delivery: Hashable, Sendable {
 /// What is to become of a device and of all who want something of it.
 public struct ArbiterDecision: Hashable, Sendable {
     public enum Outcome: Hashable, Sendable {
-        case satisfied(Delivery)
+        case satisfied(DemandDelivery)
         /// It waits, because of those: the holder of the lock, or who comes first and needs something else.
         case interrupted(reason: InterruptionReason, by: CaptureParty)
         /// The device can't do that, whoever else is there, or it isn't set for it and a mere subscription doesn't

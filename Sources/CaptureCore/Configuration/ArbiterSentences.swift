@@ -83,7 +83,7 @@ struct ArbiterSentences {
 
     private static let asItIs = "as it is"
 
-    private func how(_ delivery: Delivery, _ setting: StreamSetting) -> String {
+    private func how(_ delivery: DemandDelivery, _ setting: StreamSetting) -> String {
         var words: [String] = []
         let encoding = delivery.rendition.encoding
         if delivery.dimensions != setting.format.dimensions { words.append("scaled to \(delivery.dimensions)") }

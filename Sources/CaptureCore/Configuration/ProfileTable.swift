@@ -2,7 +2,7 @@ public import BusProtocol
 public import JSON
 
 /// The named profiles of settings, in their stored form. A value; its owner decides when to write it to disk.
-public struct ProfileBook: Hashable, Sendable, KeptBook {
+public struct ProfileTable: Hashable, Sendable, StoredTable {
     public static let version = 1
     public static let maximumProfiles = 256
     /// Bytes of one profile as JSON: controls can be whole tables.
@@ -68,17 +68,17 @@ public struct ProfileBook: Hashable, Sendable, KeptBook {
     }
 
     /// Reads what ``json`` writes. If any part is wrong, all of it is refused.
-    public init(json: JSONValue) throws(BookDamage) {
-        let members = try BookDamage.members("profiles", of: json, version: Self.version)
+    public init(json: JSONValue) throws(StoredTableError) {
+        let members = try StoredTableError.members("profiles", of: json, version: Self.version)
         guard members.count <= 4 * Self.maximumProfiles else {
-            throw BookDamage(description: "it has too many entries")
+            throw StoredTableError(description: "it has too many entries")
         }
         for (name, value) in members {
             let devices = value["devices"]?.array ?? []
             let settings = devices.compactMap(DeviceSettings.init(json:))
             guard DeviceID.isValid(name), let saved = value["saved"]?.integer, !settings.isEmpty,
                 settings.count == devices.count
-            else { throw BookDamage(description: "the profile '\(name)' is incomplete") }
+            else { throw StoredTableError(description: "the profile '\(name)' is incomplete") }
             profiles[name] = Profile(devices: settings, saved: saved)
         }
     }

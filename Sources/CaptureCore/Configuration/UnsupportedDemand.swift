@@ -1,7 +1,7 @@
 import BusProtocol
 
 /// Explains why a device cannot serve a demand, even if it is the only one.
-struct UnsupportedWish {
+struct UnsupportedDemand {
     let device: String
     let table: FormatTable
 

@@ -37,7 +37,7 @@ public struct ZoomRamp: Hashable, Sendable {
 }
 
 /// What a zoom ramp is asked for (`device.zoomRamp`).
-public struct ZoomWish: Hashable, Sendable {
+public struct ZoomRequest: Hashable, Sendable {
     public enum Target: Hashable, Sendable {
         case factor(Double)
         /// 0 to 1, as `zoomValue`.

@@ -4,7 +4,7 @@ public import JSON
 ///
 /// A value; its owner decides when to write it to disk. It is bounded: the entry that was not seen for longest goes
 /// first, and entries with an alias or a configuration go last.
-public struct DeviceBook: Hashable, Sendable {
+public struct DeviceTable: Hashable, Sendable {
     /// What is stored of one device.
     public struct Entry: Hashable, Sendable {
         /// The name for people.

@@ -3,7 +3,7 @@ public import JSON
 
 /// How a client wants a movie to be recorded: the params of `movie.start` that are the same for one movie and for those
 /// of a rig.
-public struct MovieWish: Hashable, Sendable {
+public struct MovieOptions: Hashable, Sendable {
     public var video: MovieRequest.Video
     public var audio: MovieRequest.Audio
     /// Milliseconds.
@@ -18,7 +18,7 @@ public struct MovieWish: Hashable, Sendable {
     /// It outlives its process.
     public var isDetached: Bool
     /// nil: as the session has it, else as it comes.
-    public var orientation: VideoOrientation?
+    public var orientation: CaptureOrientation?
     public var isMirrored: Bool?
 
     /// Reads params that have the shape that the method table says.
@@ -55,7 +55,7 @@ public struct MovieWish: Hashable, Sendable {
         }
         continuesAfterCrash = params["continueAfterCrash"]?.bool ?? false
         isDetached = params["detached"]?.bool ?? false
-        orientation = params["orientation"]?.string.flatMap(VideoOrientation.init)
+        orientation = params["orientation"]?.string.flatMap(CaptureOrientation.init)
         isMirrored = params["mirrored"]?.bool
     }
 

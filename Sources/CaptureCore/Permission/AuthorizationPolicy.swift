@@ -67,7 +67,7 @@ public struct AuthorizationPolicy: Hashable, Sendable {
 
 /// The users who may connect to the sockets of one device: what its worker knows of permission, also without a
 /// coordinator.
-public struct DoorList: Hashable, Sendable {
+public struct AccessList: Hashable, Sendable {
     public var policy: AuthorizationPolicy
     public var media: AuthorizationMedia
     /// Users whom an administrator has allowed to.
@@ -80,10 +80,10 @@ public struct DoorList: Hashable, Sendable {
     }
 
     /// Nobody but root and this user: where nothing else is known.
-    public static func closed(owner: UInt32) -> DoorList {
+    public static func closed(owner: UInt32) -> AccessList {
         var policy = AuthorizationPolicy(owner: owner)
         policy.standard = .none
-        return DoorList(policy: policy, media: .video, granted: [])
+        return AccessList(policy: policy, media: .video, granted: [])
     }
 
     /// Whether the user, whose group the kernel says is this one, may have what the device gives.

@@ -4,7 +4,7 @@ public import JSON
 /// them the choice.
 ///
 /// A value; its owner decides when to write the decisions to disk (``json``). It is bounded.
-public struct AuthorizationBook: Hashable, Sendable {
+public struct AuthorizationTable: Hashable, Sendable {
     /// What an administrator has decided.
     public struct Decision: Hashable, Sendable {
         public var isGranted: Bool
@@ -85,8 +85,8 @@ public struct AuthorizationBook: Hashable, Sendable {
     public func isUnheard(uid: UInt32) -> Bool { RemoteUser.uids.contains(uid) && policy.remotes[uid] == nil }
 
     /// The access list for the workers of devices of that medium.
-    public func doors(_ media: AuthorizationMedia) -> DoorList {
-        DoorList(
+    public func doors(_ media: AuthorizationMedia) -> AccessList {
+        AccessList(
             policy: policy, media: media, granted: Set(decisions.filter { $0.value[media]?.isGranted == true }.keys))
     }
 
@@ -194,7 +194,7 @@ public struct AuthorizationBook: Hashable, Sendable {
     }
 }
 
-extension AuthorizationBook {
+extension AuthorizationTable {
     /// Why a stored text cannot be read.
     public struct Damage: Error, Hashable, Sendable, CustomStringConvertible {
         public var description: String

@@ -4,7 +4,7 @@ import JSON
 /// The used ids of photos: each id is valid for one request, even if the request fails.
 ///
 /// Bounded: when the table is full, the oldest id is forgotten.
-public struct PhotoIDLedger: Sendable {
+public struct PhotoIDTable: Sendable {
     public static let usualMaximum = 65_536
 
     private let maximum: Int

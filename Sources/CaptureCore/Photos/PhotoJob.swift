@@ -2,7 +2,7 @@ public import BusProtocol
 public import JSON
 
 /// What is told of a photo while it comes about (`AVCapturePhotoCaptureDelegate`), in this order.
-public enum PhotoStage: String, Hashable, Sendable, CaseIterable {
+public enum PhotoJobStage: String, Hashable, Sendable, CaseIterable {
     case willBeginCapture, willCapturePhoto, didCapturePhoto
     /// Once per photo.
     case didFinishProcessingPhoto
@@ -29,7 +29,7 @@ public enum PhotoStep: Hashable, Sendable {
     /// Picture and movie are whole: have both stored, or neither; ``PhotoQueue/stored(_:_:)`` then.
     case store(job: String, device: String)
     /// An event on `event/photo/<job>/`, with its members.
-    case tell(job: String, PhotoStage, JSONValue)
+    case tell(job: String, PhotoJobStage, JSONValue)
     /// Answer the request; the job is over.
     case finish(job: String, Result<PhotoOutcome, BusError>)
 }

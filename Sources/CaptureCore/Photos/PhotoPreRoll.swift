@@ -2,7 +2,7 @@ public import BusProtocol
 import JSON
 
 /// How long a camera's pictures are held, so that a photo can be of a moment that is over.
-public enum PhotoPast {
+public enum PhotoPreRoll {
     /// Milliseconds, at most.
     public static let longest = 10_000
     /// Milliseconds that a photo output may ask for; 0: nothing is held.
@@ -26,7 +26,7 @@ extension BusError {
                 "No picture of \(device) is held yet; it streams since just now, or can't be held in its present format."
             } else {
                 "That moment of \(device) is not held any more, only the last \(seconds(oldest)) are; ask for a later one"
-                    + (preRoll < PhotoPast.longest ? ", or give the photo output a longer preRoll." : ".")
+                    + (preRoll < PhotoPreRoll.longest ? ", or give the photo output a longer preRoll." : ".")
             }
         return BusError(
             .momentNotHeld, message,

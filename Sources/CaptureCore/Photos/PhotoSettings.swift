@@ -85,7 +85,7 @@ public struct PhotoSettings: Hashable, Sendable {
     /// At the camera's largest size, while its stream stands still.
     public var highResolution: Bool
     /// nil: as the session has it, which it always is with ``isLive``, else as the camera sees it.
-    public var orientation: VideoOrientation?
+    public var orientation: CaptureOrientation?
     public var isMirrored: Bool?
     /// The pixels are turned; false: the file says how they are to be turned.
     public var isTurned: Bool
@@ -108,12 +108,12 @@ public struct PhotoSettings: Hashable, Sendable {
     /// Milliseconds.
     public static let intervals: ClosedRange<Double> = 0...10_000
     /// Milliseconds.
-    public static let pasts: ClosedRange<Double> = 1...Double(PhotoPast.longest)
+    public static let pasts: ClosedRange<Double> = 1...Double(PhotoPreRoll.longest)
 
     public init(
         uniqueID: String? = nil, format: PhotoFileType? = nil, quality: Int? = nil, flash: PhotoFlashMode = .off,
         redEyeReduction: Bool = false, stabilization: Bool = false, highResolution: Bool = false,
-        orientation: VideoOrientation? = nil, isMirrored: Bool? = nil, isTurned: Bool = false,
+        orientation: CaptureOrientation? = nil, isMirrored: Bool? = nil, isTurned: Bool = false,
         thumbnail: PhotoThumbnail? = nil, bracket: PhotoBracket? = nil, burst: Int = 1, interval: Int64 = 0,
         ago: Int64 = 0, isLive: Bool = false
     ) {

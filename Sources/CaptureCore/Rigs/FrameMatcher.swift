@@ -198,7 +198,7 @@ public struct FrameMatcher<Content> {
 
     // MARK: Matching
 
-    private var tolerance: Int64 { min(max(0, options.tolerance ?? interval / 2), RigBook.maximumTolerance) }
+    private var tolerance: Int64 { min(max(0, options.tolerance ?? interval / 2), RigTable.maximumTolerance) }
 
     private var patience: Int64 {
         if let patience = options.patience { return min(max(0, patience), 60_000_000_000) }

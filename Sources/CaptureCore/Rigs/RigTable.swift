@@ -16,7 +16,7 @@ public struct Rig: Hashable, Sendable {
 
 /// The rigs: those of the configuration file, which only the file can change, and those that clients made, which are
 /// stored.
-public struct RigBook: Hashable, Sendable, KeptBook {
+public struct RigTable: Hashable, Sendable, StoredTable {
     public static let version = 1
     public static let maximumRigs = 64
     /// Devices of one: as many as one lock takes.
@@ -85,9 +85,9 @@ public struct RigBook: Hashable, Sendable, KeptBook {
     }
 
     /// Reads what ``json`` writes. If any part is wrong, all of it is refused.
-    public init(json: JSONValue) throws(BookDamage) {
-        let members = try BookDamage.members("rigs", of: json, version: Self.version)
-        guard members.count <= 4 * Self.maximumRigs else { throw BookDamage(description: "it has too many entries") }
+    public init(json: JSONValue) throws(StoredTableError) {
+        let members = try StoredTableError.members("rigs", of: json, version: Self.version)
+        guard members.count <= 4 * Self.maximumRigs else { throw StoredTableError(description: "it has too many entries") }
         for (name, value) in members {
             let listed = value["devices"]?.array ?? []
             let devices = listed.compactMap(\.string)
@@ -95,7 +95,7 @@ public struct RigBook: Hashable, Sendable, KeptBook {
             guard DeviceID.isValid(name), !devices.isEmpty, devices.count == listed.count,
                 devices.count <= Self.maximumDevices, Set(devices).count == devices.count,
                 tolerance == nil || tolerance?.integer.map({ (0...Self.maximumTolerance).contains($0) }) == true
-            else { throw BookDamage(description: "the rig '\(name)' is incomplete") }
+            else { throw StoredTableError(description: "the rig '\(name)' is incomplete") }
             made[name] = Rig(devices: devices, tolerance: tolerance?.integer)
         }
     }

@@ -1,6 +1,6 @@
 /// AVFoundation's `AVCaptureVideoOrientation`: which way up the picture is wanted. A device's own picture is
 /// `landscapeRight`.
-public enum VideoOrientation: String, Hashable, Sendable, CaseIterable {
+public enum CaptureOrientation: String, Hashable, Sendable, CaseIterable {
     case portrait, portraitUpsideDown, landscapeRight, landscapeLeft
 
     /// Degrees clockwise by which the device's picture is turned.

@@ -1,6 +1,6 @@
 import BusProtocol
 
-extension Delivery {
+extension DemandDelivery {
     /// What a wish that is served gets from a device that is set so.
     init(of wish: CaptureDemand.Wish, _ need: CaptureNeed, from setting: StreamSetting) {
         if case .rendition(let rendition) = wish {

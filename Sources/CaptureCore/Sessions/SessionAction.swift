@@ -50,7 +50,7 @@ public enum SessionAction: Hashable, Sendable {
     case priority(Int)
     /// nil: all connections of the output, or of the input.
     case connection(
-        input: String?, output: String?, videoOrientation: VideoOrientation?, videoMirrored: VideoMirroring?,
+        input: String?, output: String?, videoOrientation: CaptureOrientation?, videoMirrored: VideoMirroring?,
         isEnabled: Bool?, preferredVideoStabilizationMode: VideoStabilizationMode? = nil)
 
     /// Reads an action; unknown members are refused by name.
@@ -211,8 +211,8 @@ public enum SessionAction: Hashable, Sendable {
             return true
         }
         options.preRoll = try setting(&reader, "preRoll") { json, path throws(BusError) in
-            guard let milliseconds = json.integer, PhotoPast.lengths.contains(milliseconds) else {
-                throw .invalidParams(path, "must be a whole number of milliseconds, at most \(PhotoPast.longest)")
+            guard let milliseconds = json.integer, PhotoPreRoll.lengths.contains(milliseconds) else {
+                throw .invalidParams(path, "must be a whole number of milliseconds, at most \(PhotoPreRoll.longest)")
             }
             return Int(milliseconds)
         }
@@ -248,7 +248,7 @@ public enum SessionAction: Hashable, Sendable {
         var reader = try MemberReader(json, path: path)
         let input = reader.known("input") == nil ? nil : try reader.string("input")
         let output = reader.known("output") == nil ? nil : try reader.string("output")
-        let orientation: VideoOrientation? =
+        let orientation: CaptureOrientation? =
             reader.known("videoOrientation") == nil ? nil : try reader.word("videoOrientation")
         let mirrored = try reader.value("videoMirrored").map { json throws(BusError) in
             try VideoMirroring(json: json, path: reader.path(of: "videoMirrored"))

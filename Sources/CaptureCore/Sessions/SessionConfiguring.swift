@@ -191,7 +191,7 @@ extension CaptureSession {
     }
 
     private mutating func set(
-        _ input: String?, _ output: String?, _ orientation: VideoOrientation?, _ mirrored: VideoMirroring?,
+        _ input: String?, _ output: String?, _ orientation: CaptureOrientation?, _ mirrored: VideoMirroring?,
         _ isEnabled: Bool?, _ path: String
     ) throws(BusError) {
         if let input, self.input(input) == nil { throw Self.isNoInput(input, "\(path).input") }

@@ -74,7 +74,7 @@ extension CaptureSession {
     ///   - position: where the device looks, for connections that mirror by themselves.
     ///   - stabilization: what is on at the device.
     public func deliveries(
-        of device: String, _ delivery: Delivery, position: DevicePosition, stabilization: VideoStabilizationMode = .off
+        of device: String, _ delivery: DemandDelivery, position: DevicePosition, stabilization: VideoStabilizationMode = .off
     ) -> [SessionDelivery] {
         connections.filter { $0.input == device }.compactMap { connection in
             guard var resolved = output(connection.output)?.delivery(connection, delivery, position) else { return nil }
@@ -86,7 +86,7 @@ extension CaptureSession {
 
 extension SessionOutput {
     fileprivate func delivery(
-        _ connection: SessionConnection, _ delivery: Delivery, _ position: DevicePosition
+        _ connection: SessionConnection, _ delivery: DemandDelivery, _ position: DevicePosition
     ) -> SessionDelivery {
         let isMirrored = connection.videoMirrored.isOn(position: position)
         var resolved = SessionDelivery(

@@ -131,7 +131,7 @@ public struct SessionConnection: Hashable, Sendable {
     public var input: String
     /// The output's id.
     public var output: String
-    public var videoOrientation: VideoOrientation
+    public var videoOrientation: CaptureOrientation
     public var videoMirrored: VideoMirroring
     /// False: the output gets nothing from this input.
     public var isEnabled: Bool
@@ -139,7 +139,7 @@ public struct SessionConnection: Hashable, Sendable {
     public var preferredVideoStabilizationMode: VideoStabilizationMode
 
     public init(
-        input: String, output: String, videoOrientation: VideoOrientation = .landscapeRight,
+        input: String, output: String, videoOrientation: CaptureOrientation = .landscapeRight,
         videoMirrored: VideoMirroring = .off, isEnabled: Bool = true,
         preferredVideoStabilizationMode: VideoStabilizationMode = .off
     ) {

@@ -118,7 +118,7 @@ extension SessionOutput {
         }
         isBlankWhenDenied = reader.known("whenDenied") != nil
         // Those before this version held nothing.
-        preRoll = Int(try reader.number("preRoll", in: PhotoPast.lengths) ?? 0)
+        preRoll = Int(try reader.number("preRoll", in: PhotoPreRoll.lengths) ?? 0)
         sceneMonitoring = try reader.known("photoSettingsForSceneMonitoring").map { (value) throws(BusError) in
             try SceneMonitor.Settings(json: value, path: "photoSettingsForSceneMonitoring")
         }

@@ -2,7 +2,7 @@ public import BusProtocol
 public import JSON
 
 /// The takes that have not ended, in their stored form. A value; its owner decides when to write it to disk.
-public struct TakeBook: Hashable, Sendable, KeptBook {
+public struct TakeTable: Hashable, Sendable, StoredTable {
     public static let version = 1
     public static let maximumTakes = 64
     public static let maximumOfUser = 16
@@ -67,9 +67,9 @@ public struct TakeBook: Hashable, Sendable, KeptBook {
     }
 
     /// Reads what ``json`` writes. A take that cannot be read is left out; the others are kept.
-    public init(json: JSONValue) throws(BookDamage) {
-        let members = try BookDamage.members("takes", of: json, version: Self.version)
-        guard members.count <= 4 * Self.maximumTakes else { throw BookDamage(description: "it has too many entries") }
+    public init(json: JSONValue) throws(StoredTableError) {
+        let members = try StoredTableError.members("takes", of: json, version: Self.version)
+        guard members.count <= 4 * Self.maximumTakes else { throw StoredTableError(description: "it has too many entries") }
         for (id, value) in members {
             guard DeviceID.isValid(id) else {
                 leftOut.append("'\(id.prefix(64))' is no take's id")

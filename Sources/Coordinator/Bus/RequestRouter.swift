@@ -25,7 +25,7 @@ final class RequestRouter {
     private let remotes: RemoteUserRegistry
     private let cancellations: CancellationTable
     private let replies: ReplyCache
-    private var ledger = RequestLedger()
+    private var ledger = RequestTable()
     /// Takers that wait for one request's reply.
     private var joined: [RequestKey: [ReplyTaker]] = [:]
 

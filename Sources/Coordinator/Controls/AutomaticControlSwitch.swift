@@ -213,7 +213,7 @@ enum AutomaticControl: CaseIterable {
     /// For the log.
     var title: String { self == .stabilization ? "stabilization" : "smooth focus" }
 
-    var mark: WritableKeyPath<DeviceBook.Entry, Bool> { self == .stabilization ? \.isStabilized : \.isSmooth }
+    var mark: WritableKeyPath<DeviceTable.Entry, Bool> { self == .stabilization ? \.isStabilized : \.isSmooth }
 
     /// - Parameter supports: of the device: false, true, or the words that it takes.
     func isSupported(_ supports: JSONValue, _ value: JSONValue) -> Bool {

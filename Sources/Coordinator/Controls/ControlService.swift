@@ -94,14 +94,14 @@ final class ControlService: MethodService {
     }
 
     private func zoomRamp(_ call: Call, _ respond: @escaping Responder) {
-        let target: ZoomWish.Target
+        let target: ZoomRequest.Target
         switch (call.params["factor"]?.double, call.params["value"]?.double) {
         case (let factor?, nil): target = .factor(factor)
         case (nil, let value?): target = .value(value)
         case (nil, nil): return respond(.failure(.invalidParams("factor", "is missing; or pass value")))
         case (_?, _?): return respond(.failure(.invalidParams("value", "can't be passed together with factor")))
         }
-        let wish = ZoomWish(target: target, rate: call.params["rate"]?.double ?? 1)
+        let wish = ZoomRequest(target: target, rate: call.params["rate"]?.double ?? 1)
         let holder = clients.holder(call.caller)
         underLock(call, respond) { [weak self] worker, fence, respond in
             let owner = ZoomRampOwner(holder: holder, fence: fence)

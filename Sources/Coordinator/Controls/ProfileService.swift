@@ -5,14 +5,14 @@ import JSON
 
 /// `profile.save`, `apply`, `list`, `delete`
 final class ProfileService: MethodService {
-    private let profiles: FileStore<ProfileBook>
+    private let profiles: FileStore<ProfileTable>
     private let workers: WorkerSupervisor
     private let resolver: DeviceResolver
     private let clients: ClientRegistry
     private let configurations: ConfigurationService
 
     init(
-        _ profiles: FileStore<ProfileBook>, _ workers: WorkerSupervisor, _ resolver: DeviceResolver,
+        _ profiles: FileStore<ProfileTable>, _ workers: WorkerSupervisor, _ resolver: DeviceResolver,
         _ clients: ClientRegistry, _ configurations: ConfigurationService
     ) {
         self.profiles = profiles

@@ -3,10 +3,10 @@ import CaptureCore
 import LinuxIO
 import Logging
 
-/// Keeps the device book (``DeviceBook``) in `devices.json`. A change is on the disk before the reply that depends on
+/// Keeps the device book (``DeviceTable``) in `devices.json`. A change is on the disk before the reply that depends on
 /// it, any other change within a second.
 final class DeviceStore: ProblemReporter {
-    private(set) var book = DeviceBook()
+    private(set) var book = DeviceTable()
     /// What is wrong with it.
     private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
     /// Called when they have changed.
@@ -40,7 +40,7 @@ final class DeviceStore: ProblemReporter {
             return
         }
         let path = "\(directory.path)/\(Self.name)"
-        let opened: (KeptFile, LockFile, DeviceBook)?
+        let opened: (KeptFile, LockFile, DeviceTable)?
         var lost: Problem?
         do throws(SystemError) {
             try directory.make()
@@ -62,16 +62,16 @@ final class DeviceStore: ProblemReporter {
 
     private static func read(
         _ path: String, _ logger: Logger, _ lost: inout Problem?
-    ) throws(SystemError) -> DeviceBook {
-        switch try KeptFile.read(path, limit: maximumBytes, { try DeviceBook(json: $0) }) {
-        case .nothing: return DeviceBook()
+    ) throws(SystemError) -> DeviceTable {
+        switch try KeptFile.read(path, limit: maximumBytes, { try DeviceTable(json: $0) }) {
+        case .nothing: return DeviceTable()
         case .content(let book): return book
         case .damaged(let aside, let why):
             logger.error(
                 "the device book can't be read and was moved aside: aliases and settings are forgotten",
                 metadata: ["moved_to": "\(aside)", "error": "\(why)"])
             lost = .memoryLost(aside, why)
-            return DeviceBook()
+            return DeviceTable()
         }
     }
 
@@ -79,7 +79,7 @@ final class DeviceStore: ProblemReporter {
     static var now: Int64 { MonotonicClock.realtime() / 1_000_000_000 }
 
     /// Changes the book; it is written within a second.
-    func change(_ body: (inout DeviceBook) -> Void) {
+    func change(_ body: (inout DeviceTable) -> Void) {
         let before = book
         body(&book)
         guard book != before, file != nil, timer == nil else { return }

@@ -56,7 +56,7 @@ final class WorkerHandle {
     private let onHello: (WorkerHandle) -> Void
 
     /// The users that a new process admits at its sockets.
-    var doors: (() -> DoorList?)?
+    var doors: (() -> AccessList?)?
     /// Called when a user was turned away.
     var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Gets events of the device.

@@ -41,7 +41,7 @@ final class MovieRequestReader {
         let target: MoviePlace.Target
         if let text = call.string("url") {
             let stream = try places.current.stream(text)
-            try MovieWish.checkIsOfStream(call.params, stream.scheme)
+            try MovieOptions.checkIsOfStream(call.params, stream.scheme)
             (url, target) = (stream, MoviePlace.Target(path: "", fileType: .mp4, root: nil))
         } else {
             url = nil
@@ -50,7 +50,7 @@ final class MovieRequestReader {
                 fileType: call.string("fileType").flatMap(MovieFileType.init), day: day,
                 newName: "\(main)-\(time)-\(ids[0].prefix(8))", isOwn: isOwn)
         }
-        let wish = try MovieWish(
+        let wish = try MovieOptions(
             call.params, fileType: target.fileType, hasSound: subject.microphone != nil,
             minFreeDiskSpace: url == nil ? places.minimumFree : nil)
         let isDetached = subject.session?.isDetached ?? wish.isDetached

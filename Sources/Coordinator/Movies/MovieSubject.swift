@@ -10,7 +10,7 @@ struct MovieSubject {
     var rig: String?
     var session: CaptureSession?
     /// As set on the session's connection.
-    var orientation: VideoOrientation?
+    var orientation: CaptureOrientation?
     var isMirrored: Bool?
     var stabilization = VideoStabilizationMode.off
     /// Without permission for one medium, the movie has black pictures or silence there.

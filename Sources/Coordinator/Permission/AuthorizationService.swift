@@ -8,7 +8,7 @@ import Logging
 /// The permission of users: roles, questions to the administrators, and their decisions, which are kept, published and
 /// enforced.
 ///
-/// ``AuthorizationBook`` has the rules. This class adds the disk, the requests that wait for a decision, and the
+/// ``AuthorizationTable`` has the rules. This class adds the disk, the requests that wait for a decision, and the
 /// events.
 final class AuthorizationService: ProblemReporter {
     private struct Waiter {
@@ -29,7 +29,7 @@ final class AuthorizationService: ProblemReporter {
     let clients: ClientRegistry
     let cancellations: CancellationTable
     private let logger: Logger
-    private(set) var book: AuthorizationBook
+    private(set) var book: AuthorizationTable
     private var waiters: [UInt64: Waiter] = [:]
     private var lastTicket: UInt64 = 0
     private var observers: [() -> Void] = []
@@ -41,7 +41,7 @@ final class AuthorizationService: ProblemReporter {
     private static let maximumWaiters = 1024
 
     init(
-        _ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ store: AuthorizationStore,
+        _ loop: Loop, events: EventSocket, _ book: AuthorizationTable, _ store: AuthorizationStore,
         unknown: [String], _ holders: HolderWatcher, _ clients: ClientRegistry, _ cancellations: CancellationTable,
         logger: Logger
     ) {
@@ -174,7 +174,7 @@ final class AuthorizationService: ProblemReporter {
     ) -> UInt64? {
         let peer = caller.peer
         do {
-            let question = AuthorizationBook.Question(
+            let question = AuthorizationTable.Question(
                 reason: reason, since: DeviceStore.now, pid: peer.pid, program: program)
             switch try book.ask(uid: peer.uid, groups: [peer.gid], media: media, question) {
             case .decided(let status):
@@ -246,7 +246,7 @@ final class AuthorizationService: ProblemReporter {
 
     /// A user tried to use a medium without having asked: the bus asks the administrators, once.
     func tried(uid: UInt32, gid: UInt32, pid: Int32, _ media: AuthorizationMedia, program: String) {
-        let question = AuthorizationBook.Question(reason: nil, since: DeviceStore.now, pid: pid, program: program)
+        let question = AuthorizationTable.Question(reason: nil, since: DeviceStore.now, pid: pid, program: program)
         if book.askByItself(uid: uid, groups: [gid], media: media, question) { tellAsked(uid, media, question) }
     }
 
@@ -255,7 +255,7 @@ final class AuthorizationService: ProblemReporter {
         tried(uid: uid, gid: gid, pid: pid, media, program: ProcessTable.name(of: pid) ?? "unknown")
     }
 
-    private func tellAsked(_ uid: UInt32, _ media: AuthorizationMedia, _ question: AuthorizationBook.Question) {
+    private func tellAsked(_ uid: UInt32, _ media: AuthorizationMedia, _ question: AuthorizationTable.Question) {
         logger.notice(
             "a user asks for permission: 'camerabus allow \(uid) \(media.rawValue)' gives it",
             metadata: [LogKeys.peerUID: "\(uid)", LogKeys.peerPID: "\(question.pid)", "media": "\(media.rawValue)"])
@@ -271,7 +271,7 @@ final class AuthorizationService: ProblemReporter {
         uid: UInt32, _ media: [AuthorizationMedia], isGranted: Bool, isOnce: Bool, by admin: Caller,
         completion: @escaping (Result<Bool, BusError>) -> Void
     ) {
-        let decision = AuthorizationBook.Decision(
+        let decision = AuthorizationTable.Decision(
             isGranted: isGranted, isOnce: isOnce, since: DeviceStore.now, by: admin.peer.uid)
         var changed = book
         do {
@@ -353,7 +353,7 @@ final class AuthorizationService: ProblemReporter {
             ])
     }
 
-    private static func error(_ refusal: AuthorizationBook.Refusal, uid: UInt32) -> BusError {
+    private static func error(_ refusal: AuthorizationTable.Refusal, uid: UInt32) -> BusError {
         switch refusal {
         case .configured where RemoteUser.uids.contains(uid):
             return .invalidParams(

@@ -23,7 +23,7 @@ final class AuthorizationStore {
     ///   - directory: ours alone; nil: nothing can be kept.
     ///   - bootID: names this run of the machine.
     init(
-        _ loop: Loop, directory: String?, bootID: String, _ book: inout AuthorizationBook, logger: Logger
+        _ loop: Loop, directory: String?, bootID: String, _ book: inout AuthorizationTable, logger: Logger
     ) throws(SystemError) {
         self.bootID = bootID
         self.logger = logger
@@ -46,7 +46,7 @@ final class AuthorizationStore {
     }
 
     /// Calls the body when the decisions are on the disk; false: they can't be.
-    func save(_ book: AuthorizationBook, then body: @escaping (Bool) -> Void) {
+    func save(_ book: AuthorizationTable, then body: @escaping (Bool) -> Void) {
         guard let file else { return body(false) }
         file.write(book.json(boot: bootID)) { [weak self] error in
             self?.written(error)

@@ -24,7 +24,7 @@ final class LivePhotoSupervisor {
         /// The camera's format: of another one nothing fits to what is held.
         var format: JSONValue
         var microphone: MovieRequest.Device?
-        var orientation: VideoOrientation
+        var orientation: CaptureOrientation
         var isMirrored: Bool
         var isAutoTrimming: Bool
         var isSuspended: Bool

@@ -8,7 +8,7 @@ struct PhotoRequest {
     struct Camera {
         /// As it was called when it was asked for.
         var device: PhotoPlace.Device
-        var orientation: VideoOrientation
+        var orientation: CaptureOrientation
         var isMirrored: Bool
     }
 

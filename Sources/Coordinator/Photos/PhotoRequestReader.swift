@@ -15,7 +15,7 @@ final class PhotoRequestReader {
     private let clients: ClientRegistry
     private let access: PhotoAccess
     private let places: RecordingPlaces
-    private var used = PhotoIDLedger()
+    private var used = PhotoIDTable()
 
     /// How long the photos of a burst or a bracket may take, nanoseconds.
     private static let maximumDuration: Int64 = 60_000_000_000

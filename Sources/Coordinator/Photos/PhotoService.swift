@@ -246,7 +246,7 @@ final class PhotoService: MethodService {
 
     // MARK: Events
 
-    private func tell(_ run: Run, _ stage: PhotoStage, _ members: JSONValue) {
+    private func tell(_ run: Run, _ stage: PhotoJobStage, _ members: JSONValue) {
         var members = members.object ?? [:]
         if let photo = members["photo"] { members["photo"] = run.request.told(photo) }
         if let known = members["resolved"] { members["resolved"] = resolved(known, run) }

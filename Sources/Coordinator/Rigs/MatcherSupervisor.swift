@@ -14,7 +14,7 @@ final class MatcherSupervisor: SocketNameHolder {
     private let workers: WorkerSupervisor
     private let logger: Logger
     /// The users who may see sets; nil: the list could not be written, and matchers keep the last one that they read.
-    private var doors: DoorList?
+    private var doors: AccessList?
     private var matchers: [String: Matcher] = [:]
     /// Those of rigs that are gone, until they have ended.
     private var leaving: [Matcher] = []
@@ -54,7 +54,7 @@ final class MatcherSupervisor: SocketNameHolder {
 
     /// Has the matchers let in whom this list has, and nobody else. They watch the file that it is in: so do those that
     /// a coordinator before this one started, whether or not their rigs are there still.
-    func admit(_ list: DoorList) {
+    func admit(_ list: AccessList) {
         guard list != doors else { return }
         do throws(SystemError) {
             try File.replace(workers.launch.runtimeDirectory.doorsFile, with: list.json.serialized, mode: 0o600)

@@ -13,7 +13,7 @@ final class RigRegistry: ProblemReporter {
         var worker: WorkerHandle?
     }
 
-    private let file: FileStore<RigBook>
+    private let file: FileStore<RigTable>
     private let events: EventSocket
     private let workers: WorkerSupervisor
     /// The rigs that are published.
@@ -23,7 +23,7 @@ final class RigRegistry: ProblemReporter {
     /// Called with the rigs that can be used, whenever they may have changed.
     var onChange: ((_ names: Set<String>) -> Void)?
 
-    init(_ file: FileStore<RigBook>, events: EventSocket, _ workers: WorkerSupervisor) {
+    init(_ file: FileStore<RigTable>, events: EventSocket, _ workers: WorkerSupervisor) {
         self.file = file
         self.events = events
         self.workers = workers

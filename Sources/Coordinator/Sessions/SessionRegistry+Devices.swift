@@ -161,7 +161,7 @@ extension SessionRegistry {
         if takesMore(stage, lock: lock, isOwn: isOwnLock, claims) { return }
         let decision = decision(device, worker, formats, claims, lock, less: stage.given?.given)
         stage.decision = decision
-        var served: [(Claim, Delivery)] = []
+        var served: [(Claim, DemandDelivery)] = []
         for claim in claims {
             switch decision.outcome(of: CaptureParty(.session, id: claim.session.id)) {
             case .satisfied(let delivery):

@@ -7,7 +7,7 @@ extension SessionRegistry {
     /// The result for a session on one of its devices.
     enum Place {
         case pending
-        case served(Delivery)
+        case served(DemandDelivery)
         /// It is a microphone, which gives sound as it is set.
         case heard(SessionMicrophone)
         case denied(SessionInterruption)

@@ -5,7 +5,7 @@ import LinuxIO
 import Logging
 
 /// Keeps a book in a file of its own in the state directory. Changes are on the disk before the reply.
-final class FileStore<Book: KeptBook>: ProblemReporter {
+final class FileStore<Book: StoredTable>: ProblemReporter {
     private(set) var book = Book()
     /// That it was damaged and begun anew.
     private var problem: Problem?

@@ -21,7 +21,7 @@ final class TakeRegistry: MovieProgressObserver {
     private let events: EventSocket
     let movies: MovieRegistry
     let library: LibrarianSupervisor
-    let file: FileStore<TakeBook>
+    let file: FileStore<TakeTable>
     let logger: Logger
     /// Requests that wait for the end of a segment, by take.
     private var waiting: [String: [Completion<JSONValue>]] = [:]
@@ -46,7 +46,7 @@ final class TakeRegistry: MovieProgressObserver {
 
     init(
         _ loop: Loop, events: EventSocket, _ movies: MovieRegistry, _ library: LibrarianSupervisor,
-        _ file: FileStore<TakeBook>,
+        _ file: FileStore<TakeTable>,
         logger: Logger
     ) {
         self.loop = loop
@@ -87,7 +87,7 @@ final class TakeRegistry: MovieProgressObserver {
     /// - Throws: `takeNotFound`, also of one that is being thrown away.
     func take(_ id: String) throws(BusError) -> KeptTake {
         let take = try file.book.take(id)
-        guard !discarding.contains(id) else { return try TakeBook().take(id) }
+        guard !discarding.contains(id) else { return try TakeTable().take(id) }
         return take
     }
 

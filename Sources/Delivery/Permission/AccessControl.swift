@@ -3,7 +3,7 @@ package import CaptureCore
 /// Decides which users may connect to the sockets of a device or rig. The last access list holds, also when the
 /// coordinator has ended.
 package final class AccessControl {
-    package private(set) var list: DoorList
+    package private(set) var list: AccessList
     /// The users whose refusal was reported since the last change.
     private var reported: Set<UInt32> = []
     /// Called when a user is refused for the first time since the last change.
@@ -13,7 +13,7 @@ package final class AccessControl {
 
     private static let maximumReported = 1024
 
-    package init(_ list: DoorList) { self.list = list }
+    package init(_ list: AccessList) { self.list = list }
 
     /// Whether the user may connect.
     package func admits(uid: UInt32, gid: UInt32) -> Bool { list.admits(uid: uid, gid: gid) }
@@ -29,7 +29,7 @@ package final class AccessControl {
     /// Replaces the access list.
     ///
     /// - Returns: whether the decision about a user has changed.
-    package func change(_ list: DoorList) -> (_ uid: UInt32, _ gid: UInt32) -> Bool {
+    package func change(_ list: AccessList) -> (_ uid: UInt32, _ gid: UInt32) -> Bool {
         let before = self.list
         self.list = list
         forgetReported()

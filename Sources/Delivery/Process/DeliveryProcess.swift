@@ -22,7 +22,7 @@ package final class DeliveryProcess {
         /// Messages that wait for each slow subscriber at most.
         package var waitingMessages = MediaSocket.waitingFrames
         /// The users who may connect at first.
-        package var access = DoorList.closed(owner: CurrentProcess.uid)
+        package var access = AccessList.closed(owner: CurrentProcess.uid)
 
         package init(name: String, runtimeDirectory: String) {
             self.name = name

@@ -13,7 +13,7 @@ public struct SetMatcherOptions: Sendable {
     /// The rig's name.
     public var set: String
     public var runtimeDirectory: String
-    /// The file with the access list (``DoorList``); it is read at the start and whenever it changes. nil, or a file
+    /// The file with the access list (``AccessList``); it is read at the start and whenever it changes. nil, or a file
     /// that cannot be read: only root and the matcher's own user may connect.
     public var doorsPath: String?
     /// The group that may connect to the rig's socket; nil: only the matcher's own user.
@@ -163,10 +163,10 @@ public final class SetMatcher {
 
     // MARK: Access
 
-    private static func readAccess(_ path: String?) -> DoorList {
+    private static func readAccess(_ path: String?) -> AccessList {
         let bytes = path.flatMap { try? File.readOwn($0, limit: maximumAccessBytes) }
         let json = bytes.flatMap { try? JSONValue(parsing: $0) }
-        return json.flatMap(DoorList.init(json:)) ?? .closed(owner: CurrentProcess.uid)
+        return json.flatMap(AccessList.init(json:)) ?? .closed(owner: CurrentProcess.uid)
     }
 
     /// Bytes of the file with the access list.

@@ -8,7 +8,7 @@ extension CameraDevice {
     /// Begins a ramp; what is committed is its end. One that runs is replaced, from where it is.
     ///
     /// - Throws: `controlUnsupported`, `controlOutOfRange`
-    func beginZoom(_ wish: ZoomWish, at time: Instant) throws(BusError) -> ZoomCourse {
+    func beginZoom(_ wish: ZoomRequest, at time: Instant) throws(BusError) -> ZoomCourse {
         let now = try readForZoom()
         let map = now.cameraControls
         guard let control = map.zoom, let from = map.zoomFactor(now.configuration.controls),

@@ -38,7 +38,7 @@ final class OrderService: OrderHandler {
     /// Makes the device misbehave, and calls its last argument once.
     var onFault: ((JSONValue, @escaping Finish) -> Void)?
     /// These may come in from now on.
-    var onAdmit: ((DoorList) -> Void)?
+    var onAdmit: ((AccessList) -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
     /// Drives zoom ramps.
@@ -285,7 +285,7 @@ final class OrderService: OrderHandler {
     }
 
     private func rampZoom(
-        _ wish: ZoomWish, by owner: JSONValue, _ fence: UInt64,
+        _ wish: ZoomRequest, by owner: JSONValue, _ fence: UInt64,
         _ finish: @escaping Finish
     ) {
         line.fences.raise(to: fence)

@@ -66,7 +66,7 @@ final class PastFrames {
     /// Holds frames for so long from now on; those that are held stay, as far as they are not too old.
     ///
     /// - Parameters:
-    ///   - milliseconds: at most ``PhotoPast/longest``; 0: none.
+    ///   - milliseconds: at most ``PhotoPreRoll/longest``; 0: none.
     ///   - run: the stream whose frames come; nil: there is none.
     func setPreRoll(_ milliseconds: Int, run: CameraStream?) {
         guard milliseconds != preRoll else { return }
@@ -175,8 +175,8 @@ final class PastFrames {
         let duration = Int64(preRoll) * 1_000_000 + Self.slack
         let frames = duration / run.frameTime + 2
         let (bytes, isTooMany) = Int(frames).multipliedReportingOverflow(by: run.layout.dimensions.area)
-        let wanted = isTooMany ? PhotoPast.capacity : max(bytes, Self.leastBytes)
-        return PreRollRing(duration: duration, bytes: min(wanted, PhotoPast.capacity))
+        let wanted = isTooMany ? PhotoPreRoll.capacity : max(bytes, Self.leastBytes)
+        return PreRollRing(duration: duration, bytes: min(wanted, PhotoPreRoll.capacity))
     }
 
     private func hold(_ picture: UnsafeRawBufferPointer, _ facts: FrameFacts, _ start: Instant) {

@@ -31,7 +31,7 @@ final class SoundOrderService: OrderHandler {
     /// Makes the device misbehave, and calls its last argument once.
     var onFault: ((JSONValue, @escaping Finish) -> Void)?
     /// These may come in from now on.
-    var onAdmit: ((DoorList) -> Void)?
+    var onAdmit: ((AccessList) -> Void)?
     /// Finds the users of the device, and calls its argument once.
     var onWho: ((@escaping Finish) -> Void)?
     /// The process is to end.

@@ -117,7 +117,7 @@ final class SubscriberService {
     /// left to it. Who may come in now, and was turned away, does so at once: its socket tries again.
     ///
     /// - Returns: whether the stream has to begin anew for that.
-    func admit(_ list: DoorList) -> Bool {
+    func admit(_ list: AccessList) -> Bool {
         let isOther = access.change(list)
         connections.shutDown(where: isOther)
         var needsRestart = false

@@ -4,12 +4,12 @@ import Testing
 
 @testable import CaptureCore
 
-@Suite final class RequestLedgerTests {
-    private var ledger = RequestLedger()
+@Suite final class RequestTableTests {
+    private var ledger = RequestTable()
 
     private func begin(
         _ key: String, uid: UInt32 = 1, method: String = "m", params: JSONValue = [:], at now: Instant = 0
-    ) throws(BusError) -> RequestLedger.Admission {
+    ) throws(BusError) -> RequestTable.Admission {
         try ledger.begin(uid: uid, key: key, method: method, params: params, at: now)
     }
 
@@ -52,10 +52,10 @@ import Testing
     @Test func anAnswerIsKeptForTenMinutes() throws {
         _ = try begin("k")
         // However long it took.
-        finish("k", at: 5 * RequestLedger.lifetime)
-        #expect(try begin("k", at: 6 * RequestLedger.lifetime - 1) == .replay(.success(true)))
-        #expect(try begin("k", at: 6 * RequestLedger.lifetime) == .run)
-        #expect(try begin("k", at: 100 * RequestLedger.lifetime) == .join)
+        finish("k", at: 5 * RequestTable.lifetime)
+        #expect(try begin("k", at: 6 * RequestTable.lifetime - 1) == .replay(.success(true)))
+        #expect(try begin("k", at: 6 * RequestTable.lifetime) == .run)
+        #expect(try begin("k", at: 100 * RequestTable.lifetime) == .join)
     }
 
     @Test func aUsersOldestFinishedKeyMakesRoom() throws {
@@ -81,13 +81,13 @@ import Testing
         finish("k0")
         #expect(try begin("k", at: 50) == .run)
         finish("k", at: 100)
-        #expect(try begin("k", at: RequestLedger.lifetime + 50) == .replay(.success(true)))
-        #expect(try begin("k", at: RequestLedger.lifetime + 100) == .run)
+        #expect(try begin("k", at: RequestTable.lifetime + 50) == .replay(.success(true)))
+        #expect(try begin("k", at: RequestTable.lifetime + 100) == .run)
     }
 
     @Test func bytesAreBounded() throws {
         let room = 1 << 16
-        ledger = RequestLedger(maximumBytes: room)
+        ledger = RequestTable(maximumBytes: room)
         let large = JSONValue.string(String(repeating: "x", count: room >> 6))
         for index in 0..<100 {
             let key = "k\(index)"
@@ -111,7 +111,7 @@ import Testing
 
     @Test func anAnswerLargerThanAllIsNotKept() throws {
         let room = 1 << 12
-        ledger = RequestLedger(maximumBytes: room)
+        ledger = RequestTable(maximumBytes: room)
         _ = try begin("small")
         finish("small")
         _ = try begin("k")
@@ -155,7 +155,7 @@ import Testing
             let parts = name.split(separator: " ")
             finish(String(parts[1]), uid: UInt32(parts[0]) ?? 0, at: now)
         }
-        _ = try begin("last", at: now + RequestLedger.lifetime)
+        _ = try begin("last", at: now + RequestTable.lifetime)
         #expect(ledger.count == 1)
     }
 }

@@ -287,7 +287,7 @@ private struct Situation {
     }
 
     /// Why somebody doesn't get with it what was wanted; nil: it does.
-    private func unfit(_ delivery: Delivery, for wish: CaptureDemand.Wish, _ setting: StreamSetting) -> String? {
+    private func unfit(_ delivery: DemandDelivery, for wish: CaptureDemand.Wish, _ setting: StreamSetting) -> String? {
         let rendition = delivery.rendition
         if (try? Rendition(parsing: rendition.description)) != rendition { return "no rendition" }
         let size = setting.format.dimensions

@@ -4,7 +4,7 @@ import JSON
 import Testing
 
 @Suite("Profiles and rigs, as they are kept")
-struct ProfileBookTests {
+struct ProfileTableTests {
     private static func settings(_ uniqueID: String, name: String = "Cam") -> DeviceSettings {
         DeviceSettings(
             uniqueID: uniqueID, name: name, driver: "uvcvideo",
@@ -29,20 +29,20 @@ struct ProfileBookTests {
 
     @Test("a profile says on disk what it knows, and is read again")
     func roundTrip() throws {
-        var book = ProfileBook()
+        var book = ProfileTable()
         try book.save(Profile(devices: [Self.settings("a"), Self.settings("b")], saved: 5), as: "day")
         try book.save(Profile(devices: [DeviceSettings(uniqueID: "c", name: "", driver: "")], saved: 6), as: "x")
-        #expect(try ProfileBook(json: try JSONValue(parsing: book.json.description)) == book)
-        var rigs = RigBook()
+        #expect(try ProfileTable(json: try JSONValue(parsing: book.json.description)) == book)
+        var rigs = RigTable()
         try rigs.set(Rig(devices: ["a", "b"], tolerance: 5), as: "stereo")
         rigs.configured = ["fixed": Rig(devices: ["c"])]
-        let read = try RigBook(json: try JSONValue(parsing: rigs.json.description))
+        let read = try RigTable(json: try JSONValue(parsing: rigs.json.description))
         #expect(read.made == rigs.made && read.configured.isEmpty)
     }
 
     @Test("what is too much, or has no name, is refused")
     func limits() throws {
-        var book = ProfileBook()
+        var book = ProfileTable()
         let profile = Profile(devices: [Self.settings("a")], saved: 0)
         for name in ["", "A", "a b", "ä", String(repeating: "x", count: 33)] {
             #expect(throws: BusError.self) { try book.save(profile, as: name) }
@@ -50,15 +50,15 @@ struct ProfileBookTests {
         var huge = profile
         huge.devices[0].controls["table"] = .integers(Array(repeating: 1_000_000, count: 20_000))
         #expect(throws: BusError.self) { try book.save(huge, as: "huge") }
-        for number in 0..<ProfileBook.maximumProfiles { try book.save(profile, as: "p\(number)") }
+        for number in 0..<ProfileTable.maximumProfiles { try book.save(profile, as: "p\(number)") }
         #expect(throws: BusError.self) { try book.save(profile, as: "more") }
         try book.save(profile, as: "p7")
         try book.delete("p7")
         #expect(throws: BusError.self) { try book.delete("p7") }
         try book.save(profile, as: "more")
 
-        var rigs = RigBook()
-        for number in 0..<RigBook.maximumRigs { try rigs.set(Rig(devices: ["a"]), as: "r\(number)") }
+        var rigs = RigTable()
+        for number in 0..<RigTable.maximumRigs { try rigs.set(Rig(devices: ["a"]), as: "r\(number)") }
         #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "more") }
         rigs.configured = ["r1": Rig(devices: ["b"])]
         #expect(rigs["r1"]?.devices == ["b"])
@@ -77,8 +77,8 @@ struct ProfileBookTests {
         ])
     func damage(text: String) throws {
         let json = try JSONValue(parsing: text)
-        #expect(throws: BookDamage.self) { try ProfileBook(json: json) }
-        #expect(throws: BookDamage.self) { try RigBook(json: json) }
+        #expect(throws: StoredTableError.self) { try ProfileTable(json: json) }
+        #expect(throws: StoredTableError.self) { try RigTable(json: json) }
     }
 
     @Test("settings are what can be set, lasts and counts")

@@ -3,8 +3,8 @@ import JSON
 import Testing
 
 @Suite("What is remembered of devices")
-struct DeviceBookTests {
-    private var book = DeviceBook()
+struct DeviceTableTests {
+    private var book = DeviceTable()
 
     @Test("it says on disk what it knows, and reads it again")
     mutating func roundTrip() throws {
@@ -28,7 +28,7 @@ struct DeviceBookTests {
         }
         book.claims = ["a": .init(place: "p", isShared: true), "b": .init(place: nil, isShared: true)]
         let text = book.json.description
-        #expect(try DeviceBook(json: try JSONValue(parsing: text)) == book)
+        #expect(try DeviceTable(json: try JSONValue(parsing: text)) == book)
     }
 
     @Test(
@@ -41,7 +41,7 @@ struct DeviceBookTests {
         ])
     func damage(text: String) throws {
         let json = try JSONValue(parsing: text)
-        #expect(throws: DeviceBook.Damage.self) { try DeviceBook(json: json) }
+        #expect(throws: DeviceTable.Damage.self) { try DeviceTable(json: json) }
     }
 
     @Test("it is bounded: names and settings stay longest, and what is in use stays in any case")
@@ -53,7 +53,7 @@ struct DeviceBookTests {
             }
         }
         book.prune(keeping: ["d2"])
-        #expect(book.entries.count == DeviceBook.maximumEntries)
+        #expect(book.entries.count == DeviceTable.maximumEntries)
         for number in stride(from: 0, to: 400, by: 4) { #expect(book["d\(number)"] != nil) }
         #expect(book["d1"] != nil && book["d2"] != nil && book["d3"] == nil && book["d399"] != nil)
     }

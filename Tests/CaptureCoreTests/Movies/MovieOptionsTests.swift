@@ -3,7 +3,7 @@ import CaptureCore
 import JSON
 import Testing
 
-@Suite struct MovieWishTests {
+@Suite struct MovieOptionsTests {
     private static let video: JSONValue = [
         "codec": "h264", "width": 640, "height": 480, "bitRate": 900_000, "keyFrameInterval": 50, "preset": "fast",
     ]
@@ -11,8 +11,8 @@ import Testing
 
     private func wish(
         _ params: JSONValue, _ fileType: MovieFileType = .mp4, hasSound: Bool = true
-    ) throws -> MovieWish {
-        try MovieWish(params, fileType: fileType, hasSound: hasSound, minFreeDiskSpace: 7)
+    ) throws -> MovieOptions {
+        try MovieOptions(params, fileType: fileType, hasSound: hasSound, minFreeDiskSpace: 7)
     }
 
     @Test func `what is not said is as usual`() throws {

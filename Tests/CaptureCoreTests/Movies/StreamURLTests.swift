@@ -73,7 +73,7 @@ import Testing
             ("codec", "raw"),
         ] as [(String, JSONValue)])
     func notOfServer(_ name: String, _ value: JSONValue) throws {
-        let error = try #require(throws: BusError.self) { try MovieWish.checkIsOfStream([name: value], .rtsp) }
+        let error = try #require(throws: BusError.self) { try MovieOptions.checkIsOfStream([name: value], .rtsp) }
         #expect(error.data["path"]?.string == name)
     }
 

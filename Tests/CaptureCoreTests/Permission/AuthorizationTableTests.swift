@@ -3,18 +3,18 @@ import JSON
 import Testing
 
 /// Who may do what, by role and by decision.
-@Suite struct AuthorizationBookTests {
+@Suite struct AuthorizationTableTests {
     private static let owner: UInt32 = 900
-    private static let question = AuthorizationBook.Question(reason: "a test", since: 1, pid: 7, program: "probe")
+    private static let question = AuthorizationTable.Question(reason: "a test", since: 1, pid: 7, program: "probe")
 
-    private func book(_ change: (inout AuthorizationPolicy) -> Void = { _ in }) -> AuthorizationBook {
+    private func book(_ change: (inout AuthorizationPolicy) -> Void = { _ in }) -> AuthorizationTable {
         var policy = AuthorizationPolicy(owner: Self.owner)
         change(&policy)
-        return AuthorizationBook(policy: policy)
+        return AuthorizationTable(policy: policy)
     }
 
-    private func decision(_ isGranted: Bool, once: Bool = false) -> AuthorizationBook.Decision {
-        AuthorizationBook.Decision(isGranted: isGranted, isOnce: once, since: 5, by: 0)
+    private func decision(_ isGranted: Bool, once: Bool = false) -> AuthorizationTable.Decision {
+        AuthorizationTable.Decision(isGranted: isGranted, isOnce: once, since: 5, by: 0)
     }
 
     @Test func `root and the bus's own user may do all, whatever is said of them`() {
@@ -84,7 +84,7 @@ import Testing
 
     @Test func `the bus asks by itself once, until that is reset`() throws {
         var book = book()
-        let tried = AuthorizationBook.Question(reason: nil, since: 1, pid: 7, program: "probe")
+        let tried = AuthorizationTable.Question(reason: nil, since: 1, pid: 7, program: "probe")
         let first = book.askByItself(uid: 3, groups: [], media: .video, tried)
         let second = book.askByItself(uid: 3, groups: [], media: .video, tried)
         #expect(first && !second)
@@ -107,7 +107,7 @@ import Testing
             $0.standard = .none
         }
         for uid in [0, 1, 2, 3, Self.owner] {
-            #expect(throws: AuthorizationBook.Refusal.self) {
+            #expect(throws: AuthorizationTable.Refusal.self) {
                 try closed.decide(uid: uid, media: .video, decision(true))
             }
         }
@@ -147,7 +147,7 @@ import Testing
     ])
     func `a file that is wrong in a part allows nothing`(_ text: String) throws {
         var book = book()
-        #expect(throws: AuthorizationBook.Damage.self) {
+        #expect(throws: AuthorizationTable.Damage.self) {
             try book.takeDecisions(try JSONValue(parsing: text), boot: "b")
         }
         #expect(book.decisions.isEmpty)
@@ -155,16 +155,16 @@ import Testing
 
     @Test func `it is bounded`() throws {
         var book = book()
-        for uid in 0..<UInt32(AuthorizationBook.maximumQuestions) {
+        for uid in 0..<UInt32(AuthorizationTable.maximumQuestions) {
             _ = try book.ask(uid: 1000 + uid, groups: [], media: .video, Self.question)
         }
-        #expect(throws: AuthorizationBook.Refusal.tooMany(maximum: AuthorizationBook.maximumQuestions)) {
+        #expect(throws: AuthorizationTable.Refusal.tooMany(maximum: AuthorizationTable.maximumQuestions)) {
             try book.ask(uid: 5, groups: [], media: .video, Self.question)
         }
-        for uid in 0..<UInt32(AuthorizationBook.maximumUsers) {
+        for uid in 0..<UInt32(AuthorizationTable.maximumUsers) {
             try book.decide(uid: 1000 + uid, media: .video, decision(true))
         }
-        #expect(throws: AuthorizationBook.Refusal.tooMany(maximum: AuthorizationBook.maximumUsers)) {
+        #expect(throws: AuthorizationTable.Refusal.tooMany(maximum: AuthorizationTable.maximumUsers)) {
             try book.decide(uid: 5, media: .video, decision(true))
         }
     }
@@ -189,7 +189,7 @@ import Testing
             for uid in UInt32(1)...8 {
                 try? book.decide(uid: uid, media: .video, decision(Bool.random(using: &generator)))
             }
-            let list = try #require(DoorList(json: try JSONValue(parsing: book.doors(.video).json.description)))
+            let list = try #require(AccessList(json: try JSONValue(parsing: book.doors(.video).json.description)))
             #expect(list == book.doors(.video))
             for uid in UInt32(0)...9 {
                 for gid in UInt32(0)...5 {
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test func `where nothing is known only root and the own user come in`() {
-        let list = DoorList.closed(owner: Self.owner)
+        let list = AccessList.closed(owner: Self.owner)
         #expect(list.admits(uid: 0, gid: 0) && list.admits(uid: Self.owner, gid: 5))
         #expect(!list.admits(uid: 1000, gid: 0))
     }

@@ -6,11 +6,11 @@ import Testing
 @Suite struct RemoteUserTests {
     private let laptop = RemoteUser.uid(named: "laptop")
 
-    private func book(_ change: (inout AuthorizationPolicy) -> Void = { _ in }) -> AuthorizationBook {
+    private func book(_ change: (inout AuthorizationPolicy) -> Void = { _ in }) -> AuthorizationTable {
         var policy = AuthorizationPolicy(owner: 900)
         policy.standard = .control
         change(&policy)
-        return AuthorizationBook(policy: policy)
+        return AuthorizationTable(policy: policy)
     }
 
     @Test func `a name has the same number always, which no user of this machine has`() {
@@ -41,7 +41,7 @@ import Testing
     @Test func `it never comes to a device's door`() throws {
         var book = book()
         book.policy.remotes[laptop] = .admin
-        let told = try #require(DoorList(json: book.doors(.video).json))
+        let told = try #require(AccessList(json: book.doors(.video).json))
         #expect(!told.admits(uid: laptop, gid: 0) && told.admits(uid: 1000, gid: 1000))
     }
 
@@ -95,8 +95,8 @@ import Testing
 
     @Test func `its key says what it may, and no administrator, not even once`() {
         var book = book { $0.groups[7] = .ask }
-        let decision = AuthorizationBook.Decision(isGranted: true, isOnce: true, since: 1, by: 0)
-        #expect(throws: AuthorizationBook.Refusal.configured(.none)) {
+        let decision = AuthorizationTable.Decision(isGranted: true, isOnce: true, since: 1, by: 0)
+        #expect(throws: AuthorizationTable.Refusal.configured(.none)) {
             try book.decide(uid: laptop, media: .video, decision)
         }
         #expect(throws: Never.self) { try book.decide(uid: 1000, media: .video, decision) }

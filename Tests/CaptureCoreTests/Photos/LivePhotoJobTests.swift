@@ -6,7 +6,7 @@ import Testing
 
 @Suite final class LivePhotoJobTests {
     private var queue = PhotoQueue()
-    private var told: [PhotoStage] = []
+    private var told: [PhotoJobStage] = []
     private var result: Result<PhotoOutcome, BusError>?
 
     private let gone = BusError(.workerCrashed, "It ended.")
@@ -43,7 +43,7 @@ import Testing
         #expect(take(queue.progressed("a", "cam0", .didCapture)) == [.record(job: "a", device: "cam0")])
     }
 
-    private static let allStages: [PhotoStage] = [
+    private static let allStages: [PhotoJobStage] = [
         .willBeginCapture, .willCapturePhoto, .didCapturePhoto, .didFinishProcessingPhoto,
         .didFinishRecordingLivePhotoMovie, .didFinishProcessingLivePhotoToMovieFile, .didFinishCapture,
     ]

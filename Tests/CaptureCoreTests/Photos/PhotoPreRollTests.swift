@@ -4,7 +4,7 @@ import Testing
 
 @testable import CaptureCore
 
-@Suite struct PhotoPastTests {
+@Suite struct PhotoPreRollTests {
     private func session(_ actions: [JSONValue]) throws -> CaptureSession {
         let owner = LockHolder(uid: 1000, gid: 1000, pid: 42, startTime: 7, name: "probe")
         var session = CaptureSession(id: "5e55", owner: owner, since: 1)
@@ -98,7 +98,7 @@ import Testing
             #expect(WorkerOrder(json: try JSONValue(parsing: order.json.description)) == order)
         }
         let order = WorkerOrder(json: ["order": 1, "do": "session", "running": true, "preRoll": 1_000_000])
-        #expect(order?.action == .session(isRunning: true, preRoll: PhotoPast.longest))
+        #expect(order?.action == .session(isRunning: true, preRoll: PhotoPreRoll.longest))
     }
 
     @Test func itIsToldWhyThereIsNone() {
@@ -108,7 +108,7 @@ import Testing
         #expect(late.reason == .momentNotHeld && late.data["oldest"]?.double == 310)
         #expect(late.message.contains("only the last 0.3 s are; ") && late.message.hasSuffix(" a longer preRoll."))
         let longest = BusError.momentNotHeld(
-            device: "cam0", ago: 9_900_000_000, preRoll: PhotoPast.longest, oldest: 7_960_000_000)
+            device: "cam0", ago: 9_900_000_000, preRoll: PhotoPreRoll.longest, oldest: 7_960_000_000)
         #expect(longest.message.hasSuffix("only the last 7.9 s are; ask for a later one."))
     }
 }

@@ -43,7 +43,7 @@ private final class PhotoHistory {
         var devices: [String]
         /// Of a moment that is over.
         var isPast = false
-        var stages: [PhotoStage] = []
+        var stages: [PhotoJobStage] = []
         var photos: [String] = []
         var prepared: Set<String> = []
         var isTaken = false
@@ -207,9 +207,9 @@ private final class PhotoHistory {
         return queue.job(job)?.isWaiting ?? false
     }
 
-    private func tell(_ job: String, _ stage: PhotoStage, _ photo: JSONValue?) {
+    private func tell(_ job: String, _ stage: PhotoJobStage, _ photo: JSONValue?) {
         guard let entry = told[job], !entry.isOver else { return fail("\(job) has a stage after its end: \(stage)") }
-        let all = PhotoStage.allCases
+        let all = PhotoJobStage.allCases
         let last = entry.stages.last.flatMap(all.firstIndex) ?? -1
         let place = all.firstIndex(of: stage) ?? -1
         let isAgain = stage == .didFinishProcessingPhoto && entry.stages.last == stage

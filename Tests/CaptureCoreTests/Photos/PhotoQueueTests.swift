@@ -19,7 +19,7 @@ import Testing
             timestamp: .init(monotonic: time, realtime: 0, source: "dequeue"), sequence: 0, stream: "s")
     }
 
-    private func stages(_ steps: [PhotoStep]) -> [PhotoStage] {
+    private func stages(_ steps: [PhotoStep]) -> [PhotoJobStage] {
         steps.compactMap { if case .tell(_, let stage, _) = $0 { stage } else { nil } }
     }
 

@@ -205,8 +205,8 @@ import Testing
 
 @Suite struct ExifOrientationTests {
     /// A picture of 3 × 2, turned clockwise and then mirrored, against what EXIF says of its numbers.
-    @Test(arguments: VideoOrientation.allCases, [false, true])
-    func theNumberTurnsThePictureAsItIsWanted(orientation: VideoOrientation, isMirrored: Bool) {
+    @Test(arguments: CaptureOrientation.allCases, [false, true])
+    func theNumberTurnsThePictureAsItIsWanted(orientation: CaptureOrientation, isMirrored: Bool) {
         let (width, height) = (3, 2)
         let number = ExifOrientation.number(orientation, isMirrored: isMirrored)
         for x in 0..<width {
@@ -236,9 +236,9 @@ import Testing
     }
 }
 
-@Suite struct PhotoIDLedgerTests {
+@Suite struct PhotoIDTableTests {
     @Test func anIDIsGoodOnce() throws {
-        var ledger = PhotoIDLedger()
+        var ledger = PhotoIDTable()
         try ledger.use("a")
         let error = #expect(throws: BusError.self) { try ledger.use("a") }
         #expect(error?.reason == .photoSettingsReused && error?.data["uniqueID"] == "a")
@@ -246,7 +246,7 @@ import Testing
     }
 
     @Test func theOldestIsForgottenFirst() throws {
-        var ledger = PhotoIDLedger(maximum: 3)
+        var ledger = PhotoIDTable(maximum: 3)
         for id in ["a", "b", "c", "d"] { try ledger.use(id) }
         #expect(ledger.count == 3 && !ledger.contains("a"))
         #expect(throws: BusError.self) { try ledger.use("b") }

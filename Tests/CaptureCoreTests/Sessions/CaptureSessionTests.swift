@@ -129,7 +129,7 @@ import Testing
             ["connection": ["output": "preview", "videoOrientation": "portrait"]])
         var base = Rendition(.native)
         base.rateMillionths = 15_000_000
-        let delivery = Delivery(
+        let delivery = DemandDelivery(
             rendition: base, dimensions: Dimensions(width: 640, height: 480), frameDuration: duration(1, 15))
         let got = session.deliveries(of: "front", delivery, position: .front)
         #expect(

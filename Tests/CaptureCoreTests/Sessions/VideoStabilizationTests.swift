@@ -106,7 +106,7 @@ import Testing
 
     @Test func whatIsOnIsTold() throws {
         let session = try session(["addInput": "driver"], ["addOutput": "videoData"])
-        let delivery = Delivery(
+        let delivery = DemandDelivery(
             rendition: Rendition(.native), dimensions: Dimensions(width: 640, height: 480),
             frameDuration: duration(1, 15))
         let got = session.deliveries(

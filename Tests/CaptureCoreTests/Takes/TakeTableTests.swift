@@ -4,7 +4,7 @@ import JSON
 import Testing
 
 @Suite("Takes, as they are kept")
-struct TakeBookTests {
+struct TakeTableTests {
     private static func kept(_ id: String, uid: UInt32 = 1000, made: Int64 = 5) throws -> KeptTake {
         KeptTake(
             try Take(id: id, minDuration: 1000, maxDuration: 9000), name: "belt",
@@ -20,13 +20,13 @@ struct TakeBookTests {
             owner: LockHolder(uid: 1000, gid: 100, pid: 42, startTime: 7, name: "probe"))
     }
 
-    private func again(_ book: TakeBook) throws -> TakeBook {
-        try TakeBook(json: try JSONValue(parsing: book.json.description))
+    private func again(_ book: TakeTable) throws -> TakeTable {
+        try TakeTable(json: try JSONValue(parsing: book.json.description))
     }
 
     @Test("a take says on disk what it knows, and is read again")
     func roundTrip() throws {
-        var book = TakeBook()
+        var book = TakeTable()
         try book.add(Self.kept("b", made: 6))
         try book.add(Self.kept("a"))
         #expect(try again(book) == book && book.takes.map(\.id) == ["a", "b"])
@@ -52,7 +52,7 @@ struct TakeBookTests {
 
     @Test("a change that is refused changes nothing")
     func refusal() throws {
-        var book = TakeBook()
+        var book = TakeTable()
         try book.add(Self.kept("a"))
         let before = book
         let refused = #expect(throws: BusError.self) {
@@ -67,10 +67,10 @@ struct TakeBookTests {
 
     @Test("one user has so many takes, and all have so many")
     func limits() throws {
-        var book = TakeBook()
-        for number in 0..<TakeBook.maximumOfUser { try book.add(Self.kept("a\(number)")) }
+        var book = TakeTable()
+        for number in 0..<TakeTable.maximumOfUser { try book.add(Self.kept("a\(number)")) }
         #expect(throws: BusError.self) { try book.add(Self.kept("b")) }
-        for number in TakeBook.maximumOfUser..<TakeBook.maximumTakes {
+        for number in TakeTable.maximumOfUser..<TakeTable.maximumTakes {
             try book.add(Self.kept("c\(number)", uid: UInt32(number)))
         }
         let refused = #expect(throws: BusError.self) { try book.add(Self.kept("d", uid: 5)) }
@@ -79,7 +79,7 @@ struct TakeBookTests {
 
     @Test("a take that can't be right is left out, and a book that can't be is damaged")
     func damage() throws {
-        var book = TakeBook()
+        var book = TakeTable()
         try book.add(Self.kept("a"))
         try book.add(Self.kept("b", made: 6))
         func change(_ path: [String], _ value: JSONValue, in json: JSONValue) -> JSONValue {
@@ -88,8 +88,8 @@ struct TakeBookTests {
             return .object(members)
         }
         for (path, value) in [(["version"], 2), (["takes"], 5)] as [([String], JSONValue)] {
-            #expect(throws: BookDamage.self, "\(path)") {
-                try TakeBook(json: change(path, value, in: book.json))
+            #expect(throws: StoredTableError.self, "\(path)") {
+                try TakeTable(json: change(path, value, in: book.json))
             }
         }
         let wrong: [([String], JSONValue)] = [
@@ -100,16 +100,16 @@ struct TakeBookTests {
             (["takes", "a", "exportPreset"], "1x1"),
         ]
         for (path, value) in wrong {
-            let read = try TakeBook(json: change(path, value, in: book.json))
+            let read = try TakeTable(json: change(path, value, in: book.json))
             #expect(read.takes.map(\.id) == ["b"] && read.leftOut.count == 1, "\(path)")
         }
-        let read = try TakeBook(json: change(["takes", "A B"], [:], in: book.json))
+        let read = try TakeTable(json: change(["takes", "A B"], [:], in: book.json))
         #expect(read.takes.map(\.id) == ["a", "b"] && read.leftOut == ["'A B' is no take's id"])
     }
 
     @Test("when all numbers were given, no segment is begun, and the take can still be read")
     func numbers() throws {
-        var book = TakeBook()
+        var book = TakeTable()
         try book.add(Self.kept("a"))
         try book.change("a") { kept throws(BusError) in
             kept.nextPart = KeptTake.maximumPart

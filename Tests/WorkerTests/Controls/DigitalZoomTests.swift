@@ -82,7 +82,7 @@ struct DigitalZoomTests {
         for topic in topics { _ = try subscriber.next { $0.topic == topic } }
         try zoom(worker, .number(1.5))
         _ = try worker.coordinator.order(
-            .rampZoom(ZoomWish(target: .factor(3), rate: 2)), fence: 1
+            .rampZoom(ZoomRequest(target: .factor(3), rate: 2)), fence: 1
         ).get()
         var told: [JSONValue: JSONValue] = [:]
         var seen: Set<String> = []
@@ -102,7 +102,7 @@ struct DigitalZoomTests {
         let subscriber = try worker.subscriber(made)
         _ = try subscriber.next { $0.topic == made }
         let answer = try worker.coordinator.order(
-            .rampZoom(ZoomWish(target: .value(1), rate: 1)), fence: 1
+            .rampZoom(ZoomRequest(target: .value(1), rate: 1)), fence: 1
         ).get()
         #expect(answer["to"]?.double == 3)
         var last = 1.0

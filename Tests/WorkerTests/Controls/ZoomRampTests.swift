@@ -26,7 +26,7 @@ import Testing
     }
 
     private func begin(_ factor: Double, _ camera: CameraDevice) throws -> RampingZoom {
-        try camera.beginZoom(ZoomWish(target: .factor(factor), rate: 1), at: MonotonicClock.now()).ramping
+        try camera.beginZoom(ZoomRequest(target: .factor(factor), rate: 1), at: MonotonicClock.now()).ramping
     }
 
     @Test("what ends one ramp leaves the next one running, which has begun meanwhile")

@@ -318,7 +318,7 @@ struct OrderTests {
         return try WorkerFixture(bench) { $0.idleCloseMilliseconds = 60_000 }
     }
 
-    private static let ramp = WorkerOrder.Action.rampZoom(ZoomWish(target: .factor(4), rate: 0.01))
+    private static let ramp = WorkerOrder.Action.rampZoom(ZoomRequest(target: .factor(4), rate: 0.01))
 
     @Test("the end of a zoom ramp needs no room among the orders that wait, and does not wait for them")
     func cancelZoomOfBusy() throws {
@@ -403,7 +403,7 @@ struct OrderTests {
         let coordinator = try worker.coordinator
         let owners: [JSONValue] = [["holder": ["pid": 1]], ["holder": ["pid": 2]]]
         for owner in owners {
-            let ramp = WorkerOrder.Action.rampZoom(ZoomWish(target: .factor(4), rate: 0.01), by: owner)
+            let ramp = WorkerOrder.Action.rampZoom(ZoomRequest(target: .factor(4), rate: 0.01), by: owner)
             _ = try coordinator.order(ramp, fence: 1).get()
         }
         let cancel = WorkerOrder(number: 1, fence: nil, action: .cancelZoom(of: owners[0]))

@@ -9,7 +9,7 @@ import Testing
 @testable import Worker
 
 @Suite("A worker's photos of a moment that is over", .serialized, .timeLimit(.minutes(5)))
-struct PhotoPastTests {
+struct PhotoPreRollTests {
     private func fixture(_ pixelFormat: String = "MJPG", preRoll: Int = 2000) throws -> WorkerFixture {
         let worker = try WorkerFixture {
             $0.configuration = [
