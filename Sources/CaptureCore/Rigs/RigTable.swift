@@ -87,7 +87,9 @@ public struct RigTable: Hashable, Sendable, StoredTable {
     /// Reads what ``json`` writes. If any part is wrong, all of it is refused.
     public init(json: JSONValue) throws(StoredTableError) {
         let members = try StoredTableError.members("rigs", of: json, version: Self.version)
-        guard members.count <= 4 * Self.maximumRigs else { throw StoredTableError(description: "it has too many entries") }
+        guard members.count <= 4 * Self.maximumRigs else {
+            throw StoredTableError(description: "it has too many entries")
+        }
         for (name, value) in members {
             let listed = value["devices"]?.array ?? []
             let devices = listed.compactMap(\.string)

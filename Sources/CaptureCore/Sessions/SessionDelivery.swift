@@ -74,7 +74,8 @@ extension CaptureSession {
     ///   - position: where the device looks, for connections that mirror by themselves.
     ///   - stabilization: what is on at the device.
     public func deliveries(
-        of device: String, _ delivery: DemandDelivery, position: DevicePosition, stabilization: VideoStabilizationMode = .off
+        of device: String, _ delivery: DemandDelivery, position: DevicePosition,
+        stabilization: VideoStabilizationMode = .off
     ) -> [SessionDelivery] {
         connections.filter { $0.input == device }.compactMap { connection in
             guard var resolved = output(connection.output)?.delivery(connection, delivery, position) else { return nil }

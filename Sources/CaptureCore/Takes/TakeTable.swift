@@ -69,7 +69,9 @@ public struct TakeTable: Hashable, Sendable, StoredTable {
     /// Reads what ``json`` writes. A take that cannot be read is left out; the others are kept.
     public init(json: JSONValue) throws(StoredTableError) {
         let members = try StoredTableError.members("takes", of: json, version: Self.version)
-        guard members.count <= 4 * Self.maximumTakes else { throw StoredTableError(description: "it has too many entries") }
+        guard members.count <= 4 * Self.maximumTakes else {
+            throw StoredTableError(description: "it has too many entries")
+        }
         for (id, value) in members {
             guard DeviceID.isValid(id) else {
                 leftOut.append("'\(id.prefix(64))' is no take's id")
