@@ -115,11 +115,13 @@ class Frames(BusTestCase):
         with self.client.frames("cam0", timeout=2) as frames:
             for sequence in range(60):
                 self.bus.send_frame("cam0", sequence, payload=bytes(400_000))
+            seen = []
             with self.assertRaises(BusTimeout):
                 while True:
-                    last = next(frames).sequence
-            # Two here, two at the publisher, and what both have in their hands.
-            self.assertLess(last, 20)
+                    seen.append(next(frames).sequence)
+            # Two here, two at the publisher, and the parts that both are working on. Which frames these are depends on
+            # when each side's thread gets the processor; how many does not.
+            self.assertLess(len(seen), 20)
 
     def test_a_hole_is_counted_within_a_stream_only(self) -> None:
         with self.client.frames("cam0") as frames:
