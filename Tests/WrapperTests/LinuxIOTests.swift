@@ -185,6 +185,41 @@ import Testing
         #expect(ProcessTable.startTime(of: 0x3FFF_FFFF) == nil)
     }
 
+    @Test func `a thread's times are read from its texts`() {
+        let stat = "71 (a ) (R b) S 1 2 3 0 -1 4194368 10 0 7 0 123 45 0 0 20 0 9 0 55 1 2 3 4 5 6"
+        let accounted = ThreadTimes(stat: stat, schedstat: "1690000001 250 9\n", ticksPerSecond: 100)
+        #expect(
+            accounted == ThreadTimes(state: .sleeping, processor: 1_690_000_001, queued: 250, majorFaults: 7))
+        // A kernel that accounts no time in the queue has zeros, or no file.
+        for schedstat in ["0 0 0\n", nil, "", "1 2", "a b c"] {
+            let times = ThreadTimes(stat: stat, schedstat: schedstat, ticksPerSecond: 100)
+            #expect(times == ThreadTimes(state: .sleeping, processor: 1_680_000_000, queued: nil, majorFaults: 7))
+        }
+        let letters: [(String, ThreadTimes.State)] = [
+            ("R", .runnable), ("D", .blocked), ("T", .stopped), ("t", .stopped), ("Z", .ended), ("I", .sleeping),
+        ]
+        for (letter, state) in letters {
+            let text = stat.replacing(") S ", with: ") \(letter) ")
+            #expect(ThreadTimes(stat: text, schedstat: nil, ticksPerSecond: 100)?.state == state)
+        }
+        for text in ["", "71 (x) S 1 2", stat.replacing("123", with: "-"), stat.replacing(") S ", with: ") ? ")] {
+            #expect(ThreadTimes(stat: text, schedstat: nil, ticksPerSecond: 100) == nil)
+        }
+    }
+
+    @Test func `a process's threads are read, and those of one that is gone are not`() throws {
+        let pid = CurrentProcess.pid
+        let before = try #require(ProcessTable.threads(of: pid)?[pid])
+        #expect(before.processor > 0)
+        #expect(ProcessTable.threads(of: 0x3FFF_FFFF) == nil)
+        let child = try ChildProcess(program: "/bin/sh", arguments: ["-c", "kill -STOP $$"])
+        defer {
+            child.process.send(SIGKILL)
+            while child.reap() == nil { usleep(1000) }
+        }
+        while ProcessTable.threads(of: child.process.pid)?[child.process.pid]?.state != .stopped { usleep(1000) }
+    }
+
     @Test func `output is read to its end`() throws {
         let output = try ProcessOutput(program: "/bin/sh", arguments: ["-c", "printf 12345"])
         var item = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
