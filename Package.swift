@@ -202,7 +202,10 @@ let package = Package(
             ]),
         tests(
             "ProcessTests",
-            ["BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
+            [
+                "BusClient", "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON",
+                "LinuxIO", "ZeroMQ",
+            ]),
         tests(
             "RecorderTests",
             [

@@ -272,6 +272,8 @@ int clinux_epoll_wait(int epoll, uint64_t *numbers, uint32_t *bits, int count, i
     return ready;
 }
 
+int32_t clinux_thread_id(void) { return gettid(); }
+
 int clinux_set_thread_nice(int nice) { return setpriority(PRIO_PROCESS, (id_t)gettid(), nice); }
 
 int clinux_semaphore_wait_until(void *semaphore, int64_t at) {

@@ -36,6 +36,9 @@ int clinux_peer_credentials(int fd, uint32_t *uid, uint32_t *gid, int32_t *pid);
 
 int clinux_set_thread_name(const char *name);
 
+// The calling thread's number.
+int32_t clinux_thread_id(void);
+
 // Sets the nice value of the calling thread, and of those that it starts later (setpriority on Linux).
 int clinux_set_thread_nice(int nice);
 

@@ -36,18 +36,19 @@ final class WorkerProcess {
     private var leftoverToken: Loop.Token?
     private var policy = RestartPolicy()
     private var restartTimer: Loop.Token?
-    private var silenceTimer: Loop.Token?
+    /// A signal that can't be ignored ends a worker whose loop hangs.
+    private lazy var watcher = HangWatcher(loop) { [weak self] in
+        self?.all.first?.pid
+    } onSlow: { [weak self] hold, seconds in
+        self?.logger.warning(
+            "worker has not reported for \(seconds) s: \(hold.rawValue)",
+            metadata: [LogKeys.workerPID: "\(self?.pid ?? 0)"])
+    } onHang: { [weak self] in
+        guard let self else { return }
+        logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
+        kill()
+    }
 
-    /// A worker that has said nothing for so long hangs, and is killed. A driver may hold its device thread for 10 s, but never its loop.
-    private static let silenceLimit: Int64 = 10_000
-    /// One that has just been started has to be loaded first, which a machine under load, or an emulated one, takes its time for:
-    /// killed, it would be started again, and take as long.
-    private static let startLimit: Int64 = 30_000
-    /// One that seems silent is listened for so many times more, with so many milliseconds in between. Where it was this process that
-    /// stood still, or was held up by others' reports, what the worker has said meanwhile is still on its way through libzmq's threads;
-    /// sockets have their turn between any two of these, however long that takes.
-    private static let hearings = 5
-    private static let hearing: Int64 = 300
     /// When the owner of a lock file that names nobody is looked for again, milliseconds.
     private static let ownerInterval: Int64 = 200
     /// The exit status of a worker that finds the device's lock file taken (`EX_TEMPFAIL`).
@@ -98,7 +99,7 @@ final class WorkerProcess {
             forgetLeftover()
             if state == .stopped { onChange() } else { start() }
         }
-        watchForSilence()
+        watcher.begin()
     }
 
     private func forgetLeftover() {
@@ -112,7 +113,7 @@ final class WorkerProcess {
             self.child = child
             childToken = loop.watch(.descriptor(child.process.rawValue)) { [weak self] in self?.childEnded() }
             logger.debug("worker started", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
-            watchForSilence(Self.startLimit)
+            watcher.begin(isLoading: true)
         } catch {
             logger.error("worker can't be started", metadata: ["error": "\(error)"])
             startAgain()
@@ -155,8 +156,7 @@ final class WorkerProcess {
         loop.cancel(processToken)
         processToken = nil
         process = nil
-        loop.cancel(silenceTimer)
-        silenceTimer = nil
+        watcher.end()
         onEnd()
         if state != .stopped { startAgain() }
         onChange()
@@ -166,7 +166,7 @@ final class WorkerProcess {
     func stop(by deadline: Int64) {
         state = .stopped
         loop.cancel(restartTimer)
-        loop.cancel(silenceTimer)
+        watcher.end()
         for process in all { process.send(15) }
         loop.schedule(at: deadline) { [weak self] in self?.kill() }
     }
@@ -197,27 +197,12 @@ final class WorkerProcess {
         }
         policy.started(at: MonotonicClock.now())
         if state != .stopped { state = .running }
-        watchForSilence()
+        watcher.begin()
         return true
     }
 
     /// It has said something.
     func heard() {
-        if state == .running { watchForSilence() }
-    }
-
-    // A hang of the worker's own loop shows as silence; a signal that can't be ignored ends it.
-    private func watchForSilence(_ limit: Int64 = silenceLimit) {
-        loop.cancel(silenceTimer)
-        silenceTimer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.hear(Self.hearings) }
-    }
-
-    private func hear(_ left: Int) {
-        guard left == 0 else {
-            silenceTimer = loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.hear(left - 1) }
-            return
-        }
-        logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
-        kill()
+        if state == .running { watcher.reported() }
     }
 }

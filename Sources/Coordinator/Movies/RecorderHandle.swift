@@ -32,7 +32,18 @@ final class RecorderHandle {
     /// Of one that has ended.
     private var endedPID: Int32?
     private var token: Loop.Token?
-    private var silenceTimer: Loop.Token?
+    /// A signal that can't be ignored ends a recorder whose loop hangs. What may take long, the disk, it leaves to a thread of its own.
+    private lazy var watcher = HangWatcher(loop) { [weak self] in
+        self?.pid
+    } onSlow: { [weak self] hold, seconds in
+        self?.logger.warning(
+            "recorder has not reported for \(seconds) s: \(hold.rawValue)",
+            metadata: [LogKeys.workerPID: "\(self?.pid ?? 0)"])
+    } onHang: { [weak self] in
+        guard let self else { return }
+        logger.error("recorder is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
+        kill()
+    }
     private var connection: [UInt8]?
     /// The number that the recorder gave the connection.
     private var link: UInt64 = 0
@@ -41,14 +52,6 @@ final class RecorderHandle {
     /// Given before it has said hello, and ends that could not be sent.
     private var early: [(action: RecorderOrder.Action, completion: Completion)] = []
 
-    /// One that has said nothing for so long hangs, milliseconds: what may take its time, the disk, it leaves to a
-    /// thread of its own.
-    private static let silenceLimit: Int64 = 10_000
-    /// One that has just been started has to be loaded first.
-    private static let startLimit: Int64 = 30_000
-    /// As of workers: what has been said meanwhile may still be on its way.
-    private static let hearings = 5
-    private static let hearing: Int64 = 300
     private static let maximumOrders = 64
     /// How long pausing may take, and closing a file, which waits for the disk; milliseconds.
     fileprivate static let patience: Int64 = 10_000
@@ -80,7 +83,7 @@ final class RecorderHandle {
     func started(_ child: ChildProcess) {
         self.child = child
         watch(child.process)
-        watchForSilence(Self.startLimit)
+        watcher.begin(isLoading: true)
         logger.debug("recorder started", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
     }
 
@@ -95,9 +98,9 @@ final class RecorderHandle {
             logger.debug("recorder ended", metadata: ["ending": "\(ending)"])
         }
         loop.cancel(token)
-        loop.cancel(silenceTimer)
+        watcher.end()
         endedPID = process?.pid
-        (child, process, token, silenceTimer) = (nil, nil, nil, nil)
+        (child, process, token) = (nil, nil, nil)
         onEnd(self)
     }
 
@@ -147,7 +150,7 @@ final class RecorderHandle {
         }
         self.connection = connection
         self.link = link
-        watchForSilence()
+        watcher.begin()
         sendEarly()
         return true
     }
@@ -174,7 +177,7 @@ final class RecorderHandle {
     /// It has said something.
     func heard() {
         guard !isGone else { return }
-        watchForSilence()
+        watcher.reported()
         if !early.isEmpty { sendEarly() }
     }
 
@@ -182,22 +185,6 @@ final class RecorderHandle {
         guard let order = orders.removeValue(forKey: number) else { return }
         loop.cancel(order.timer)
         order.completion(result, file)
-    }
-
-    // A hang of its loop shows as silence; a signal that can't be ignored ends it.
-    private func watchForSilence(_ limit: Int64 = silenceLimit) {
-        loop.cancel(silenceTimer)
-        silenceTimer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.hear(Self.hearings) }
-    }
-
-    private func hear(_ left: Int) {
-        guard left == 0 else {
-            silenceTimer = loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.hear(left - 1) }
-            return
-        }
-        silenceTimer = nil
-        logger.error("recorder is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
-        kill()
     }
 
     // MARK: Orders

@@ -4,6 +4,8 @@ import Glibc
 /// The process that this is.
 public enum CurrentProcess {
     public static var pid: Int32 { getpid() }
+    /// The calling thread's number (`gettid(2)`).
+    public static var threadID: Int32 { clinux_thread_id() }
     public static var uid: UInt32 { geteuid() }
     public static var gid: UInt32 { getegid() }
 

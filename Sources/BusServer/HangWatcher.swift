@@ -1,0 +1,122 @@
+import LinuxIO
+
+/// Watches that another process reports, and calls back once when it hangs (``HangEvidence``).
+///
+/// As long as reports come nothing is read of the process. When none has come for the limit it is looked at, again and again, until
+/// it reports, hangs or is watched no more.
+public final class HangWatcher {
+    /// Milliseconds.
+    public struct Limits: Sendable {
+        /// How long a process may be silent until it is looked at. A driver may hold a device's thread for 10 s, but never a loop.
+        public var silence: Int64
+        /// The same of one that is being loaded, until its first report.
+        public var loading: Int64
+        /// From one look to the next.
+        public var interval: Int64
+        /// How many looks in a row must find that it could run and did not.
+        public var looks: Int
+
+        public init(silence: Int64 = 10_000, loading: Int64 = 30_000, interval: Int64 = 300, looks: Int = 5) {
+            self.silence = silence
+            self.loading = loading
+            self.interval = interval
+            self.looks = looks
+        }
+    }
+
+    private let loop: Loop
+    private let limits: Limits
+    private let process: () -> Int32?
+    private let onSlow: (HangEvidence.Hold, _ seconds: Int64) -> Void
+    private let onHang: () -> Void
+    private var timer: Loop.Token?
+    private var isLoading = false
+    /// When it reported last, or when watching began; monotonic nanoseconds.
+    private var reportTime: Int64 = 0
+    private var evidence: HangEvidence?
+    /// Milliseconds from the last look to the next.
+    private var interval: Int64 = 0
+    private var isSlow = false
+
+    /// The machine has little time for looks when it has none for the process.
+    private static let longestInterval: Int64 = 2400
+
+    /// - Parameters:
+    ///   - process: the pid of the process to look at.
+    ///   - onSlow: called once in each silence when the process is silent since so many seconds and does not hang.
+    ///   - onHang: called once; then the process is not watched any more.
+    public init(
+        _ loop: Loop, limits: Limits = Limits(), process: @escaping () -> Int32?,
+        onSlow: @escaping (HangEvidence.Hold, _ seconds: Int64) -> Void, onHang: @escaping () -> Void
+    ) {
+        self.loop = loop
+        self.limits = limits
+        self.process = process
+        self.onSlow = onSlow
+        self.onHang = onHang
+    }
+
+    deinit { loop.cancel(timer) }
+
+    /// Begins to watch, or begins anew.
+    ///
+    /// - Parameter isLoading: the process has just been started, and has not reported yet.
+    public func begin(isLoading: Bool = false) {
+        self.isLoading = isLoading
+        reported()
+        loop.cancel(timer)
+        wait(until: reportTime + limit)
+    }
+
+    /// The process has reported. Does nothing unless it is watched.
+    public func reported() {
+        reportTime = MonotonicClock.now()
+        evidence = nil
+        isSlow = false
+    }
+
+    public func end() {
+        loop.cancel(timer)
+        timer = nil
+        evidence = nil
+    }
+
+    private var limit: Int64 { (isLoading ? limits.loading : limits.silence) * 1_000_000 }
+
+    // What has been reported may be on its way through libzmq's threads: sockets have their turn between any two of these.
+    private func wait(until time: Int64) {
+        timer = loop.schedule(at: time) { [weak self] in self?.look() }
+    }
+
+    private func look() {
+        timer = nil
+        let now = MonotonicClock.now()
+        // Each report only puts it off, as they are many.
+        if evidence == nil, now < reportTime + limit { return wait(until: reportTime + limit) }
+        guard let pid = process() else { return }
+        var evidence =
+            self.evidence
+            ?? HangEvidence(
+                thread: pid, watchersThread: CurrentProcess.threadID, isLoading: isLoading,
+                stillLooks: limits.looks, limit: limit)
+        let finding = evidence.add(
+            HangEvidence.Look(
+                time: now, threads: ProcessTable.threads(of: pid),
+                watchersThreads: ProcessTable.threads(of: CurrentProcess.pid)),
+            interval: interval * 1_000_000)
+        self.evidence = evidence
+        switch finding {
+        case .undecided: interval = limits.interval
+        case .held(let hold):
+            interval = min(max(interval, limits.interval) * 2, max(limits.interval, Self.longestInterval))
+            if !isSlow {
+                isSlow = true
+                onSlow(hold, (now - reportTime) / 1_000_000_000)
+            }
+        case .hangs:
+            self.evidence = nil
+            return onHang()
+        }
+        wait(until: MonotonicClock.now() + interval * 1_000_000)
+    }
+}

@@ -1,0 +1,57 @@
+import Glibc
+import LinuxIO
+
+/// Takes the processor from processes, as a machine does that has too much to do: their threads may only run when nobody else wants
+/// to (SCHED_IDLE), on a processor on which others never stop.
+public final class Starvation {
+    private var busy: [ChildProcess] = []
+
+    /// A thread gets a turn of a few milliseconds every half minute.
+    private static let count = 20
+
+    /// - Parameter pids: processes, with the threads that they have now and start from now on.
+    public init(of pids: [Int32]) throws {
+        let processor = try Self.processor()
+        for _ in 0..<Self.count {
+            busy.append(
+                try ChildProcess(
+                    program: "taskset", arguments: ["-c", processor, "sh", "-c", "while :; do :; done"],
+                    searchesPath: true))
+        }
+        for pid in pids {
+            try Self.run("taskset", ["-a", "-c", "-p", processor, "\(pid)"])
+            try Self.run("chrt", ["-a", "-i", "-p", "0", "\(pid)"])
+        }
+    }
+
+    deinit { end() }
+
+    /// Gives the processor back. The processes stay on it.
+    public func end() {
+        for child in busy { child.process.send(SIGKILL) }
+        for child in busy {
+            while !child.process.hasEnded { usleep(1000) }
+            _ = child.reap()
+        }
+        busy = []
+    }
+
+    // The last one that this process may run on, as some container's processors do not begin with 0.
+    private static func processor() throws -> String {
+        let status = String(decoding: try File.read("/proc/self/status", limit: 1 << 16), as: UTF8.self)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
+        guard let last = line?.split(whereSeparator: { !$0.isNumber }).last else {
+            throw TestingError("No processor is named in /proc/self/status.")
+        }
+        return String(last)
+    }
+
+    private static func run(_ program: String, _ arguments: [String]) throws {
+        let null = try FileDescriptor(opening: "/dev/null", O_WRONLY)
+        let child = try ChildProcess(
+            program: program, arguments: arguments, searchesPath: true, standardOutput: null.rawValue)
+        guard waitUntilReadable(child.process.rawValue, by: .usual), child.reap() == .exited(0) else {
+            throw TestingError("\(program) \(arguments.joined(separator: " ")) has failed.")
+        }
+    }
+}
