@@ -209,7 +209,7 @@ final class FakeCoordinator {
     func wait(
         _ what: @autoclosure () -> String, seconds: Int64 = 20, _ condition: (WorkerReport) -> Bool
     ) throws -> WorkerReport {
-        let deadline = Deadline.after(seconds: seconds).time
+        let deadline = Deadline.after(seconds: Double(seconds)).time
         while true {
             while let frames = try socket.receive() {
                 connection = Array(frames[0].bytes)
@@ -291,7 +291,7 @@ final class Subscriber {
     func next(
         _ what: String = "a frame", seconds: Int64 = 20, where condition: (Delivery) -> Bool = { _ in true }
     ) throws -> Delivery {
-        let deadline = Deadline.after(seconds: seconds).time
+        let deadline = Deadline.after(seconds: Double(seconds)).time
         while true {
             while let frames = try socket.receive() {
                 guard frames.count >= 2 else { continue }

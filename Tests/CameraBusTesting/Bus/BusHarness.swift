@@ -136,7 +136,7 @@ public final class BusHarness {
     /// A new client of the library.
     public func connect(name: String = "a test") async throws -> Client {
         try await Client.connect(
-            runtimeDirectory: directory.path, name: name, timeout: Client.defaultTimeout * Deadline.slowness)
+            runtimeDirectory: directory.path, name: name, timeout: Client.defaultTimeout * Slowness.factor)
     }
 
     /// The ids of the devices.

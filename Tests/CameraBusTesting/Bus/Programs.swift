@@ -128,6 +128,6 @@ func waitUntilReadable(_ descriptor: Int32, orEnd other: Int32 = -1, by deadline
     while true {
         let count = poll(&items, 2, Int32(clamping: deadline.millisecondsLeft))
         if count > 0 { return items[0].revents != 0 }
-        if count == 0 || errno != EINTR { return false }
+        if count == 0 ? deadline.hasPassed : errno != EINTR { return false }
     }
 }

@@ -28,13 +28,12 @@ public final class RawClient {
 
     /// The next message, within so many seconds, which last longer on a slow machine.
     public func receive(within seconds: Double = 10) throws -> [Message] {
-        let deadline = MonotonicClock.now() + Int64(seconds * Deadline.slowness * 1_000_000_000)
+        let deadline = Deadline.after(seconds: seconds)
         while true {
             if let message = try socket.receive() { return message }
-            let left = deadline - MonotonicClock.now()
-            guard left > 0 else { throw TimedOut() }
+            if deadline.hasPassed { throw TimedOut() }
             let set = try PollSet([.socket(socket)])
-            try set.wait(timeout: Int(left / 1_000_000) + 1)
+            try set.wait(timeout: deadline.millisecondsLeft)
         }
     }
 

@@ -98,13 +98,12 @@ public final class RemoteProbe {
 
     /// The next message, within so many seconds; nil: none came.
     public func receive(_ socket: Socket, within seconds: Double = 15) throws -> [Message]? {
-        let deadline = MonotonicClock.now() + Int64(seconds * Deadline.slowness * 1_000_000_000)
+        let deadline = Deadline.after(seconds: seconds)
         while true {
             if let message = try socket.receive() { return message }
-            let left = deadline - MonotonicClock.now()
-            guard left > 0 else { return nil }
+            if deadline.hasPassed { return nil }
             let set = try PollSet([.socket(socket)])
-            try set.wait(timeout: Int(left / 1_000_000) + 1)
+            try set.wait(timeout: deadline.millisecondsLeft)
         }
     }
 

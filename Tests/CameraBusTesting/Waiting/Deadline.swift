@@ -3,21 +3,28 @@ import LinuxIO
 /// A time by which something has to have happened. Tests wait for the event, and this is what they wait for at most.
 public struct Deadline: Sendable {
     /// CLOCK_MONOTONIC, nanoseconds.
-    public let time: Int64
+    private let start: Int64
+    /// How long it is on a quiet machine of today, nanoseconds.
+    private let length: Double
 
-    /// - Parameter seconds: generous: a loaded machine must not fail a test. On a slow machine each of them lasts longer.
-    public static func after(seconds: Int64) -> Deadline {
-        Deadline(time: MonotonicClock.now() + Int64(Double(seconds) * slowness * 1_000_000_000))
+    /// No slow machine makes a shorter deadline longer than that, nanoseconds: a failure is to be seen.
+    private static let longest = 300_000_000_000.0
+
+    /// - Parameter seconds: generous: a loaded machine must not fail a test. On a slow machine each of them lasts longer (``Slowness``).
+    public static func after(seconds: Double) -> Deadline {
+        Deadline(start: MonotonicClock.now(), length: seconds * 1_000_000_000)
     }
 
-    /// How many times slower than others this machine is, an emulated one: `CAMERABUS_TEST_SLOWNESS`, from 1 to 100.
-    public static let slowness = min(
-        max(CurrentProcess.environment("CAMERABUS_TEST_SLOWNESS").flatMap(Double.init) ?? 1, 1), 100)
+    /// CLOCK_MONOTONIC, nanoseconds. It may be put off when it has come: see ``hasPassed``.
+    public var time: Int64 { time(Slowness.factor) }
+
+    private func time(_ factor: Double) -> Int64 { start + Int64(min(length * factor, max(length, Self.longest))) }
 
     /// What tests use where nothing else is said: 20 s.
     public static var usual: Deadline { after(seconds: 20) }
 
-    public var hasPassed: Bool { MonotonicClock.now() >= time }
+    /// Asks how slow the machine is before it says so: a machine may have become slow since.
+    public var hasPassed: Bool { MonotonicClock.now() >= time && MonotonicClock.now() >= time(Slowness.measureAgain()) }
 
     /// Milliseconds that are left, at least 0.
     public var millisecondsLeft: Int { Int(clamping: max(0, (time - MonotonicClock.now() + 999_999) / 1_000_000)) }
@@ -32,7 +39,7 @@ public struct Deadline: Sendable {
         try await withThrowingTaskGroup(of: Value?.self) { group in
             group.addTask { try await body() }
             group.addTask {
-                try await Task.sleep(for: .milliseconds(millisecondsLeft))
+                while !hasPassed { try await Task.sleep(for: .milliseconds(max(1, millisecondsLeft))) }
                 return nil
             }
             defer { group.cancelAll() }

@@ -1,13 +1,13 @@
 public import BusServer
 
 extension Loop {
-    /// Runs until the condition holds, at most a minute. It looks every 5 ms, which is only for what sends the loop nothing.
+    /// Runs until the condition holds, at most a minute, or longer on a slow machine. It looks every 5 ms, which is only for what sends the loop nothing.
     ///
     /// - Returns: whether it does.
     public func run(until condition: @escaping () -> Bool) throws -> Bool {
         if condition() { return true }
         var isLate = false
-        let deadline = schedule(afterMilliseconds: 60_000) { [self] in
+        let deadline = schedule(at: Deadline.after(seconds: 60).time) { [self] in
             isLate = true
             stop()
         }
