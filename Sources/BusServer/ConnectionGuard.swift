@@ -133,7 +133,7 @@ public final class ConnectionGuard {
         if now - lastWarning > 1_000_000_000 {
             lastWarning = now
             logger.warning(
-                "connections beyond the limit are shut down",
+                "connections beyond the limit are closed",
                 metadata: [
                     LogKeys.peerUID: "\(credentials.uid)", LogKeys.peerPID: "\(credentials.pid)",
                     "refused": "\(refused)",
@@ -147,7 +147,7 @@ public final class ConnectionGuard {
         if let peer = peers[descriptor], now - lastCutWarning > 1_000_000_000 {
             lastCutWarning = now
             logger.warning(
-                "a connection is cut off: what was sent is not taken, and memory is short",
+                "a connection is closed: its peer does not read, and memory is short",
                 metadata: [LogKeys.peerUID: "\(peer.uid)", LogKeys.peerPID: "\(peer.pid)"])
         }
         shutDown(descriptor)

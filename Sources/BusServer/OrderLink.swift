@@ -199,7 +199,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         // The reports were for a coordinator that has ended.
         backlog = []
         waitingBytes = 0
-        logger.warning("the coordinator is gone")
+        logger.warning("the coordinator has disconnected")
         startGrace()
         onDisconnected?()
     }
@@ -213,7 +213,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         for _ in 0..<Self.ordersPerTurn {
             guard let frames = try? socket.receive(maximumFrames: 1) else { return }
             guard frames.count == 1, let json = try? JSONValue(parsing: frames[0].bytes) else {
-                logger.error("a message from the coordinator is no order and is ignored")
+                logger.error("a message from the coordinator is not an order and is ignored")
                 continue
             }
             // libzmq may deliver messages of the broken connection when the next one exists already.

@@ -14,14 +14,14 @@ extension BusError {
         let (free, needed) = (isKnown && !isHuge ? bytes : 0, UInt64(max(1 << 20, reserved ?? 0)))
         let lack = lack(free: free, reserved: reserved == nil ? nil : needed)
         return BusError(
-            .diskFull, "The disk of \(path) \(lack): make room, then record again.",
+            .diskFull, "The disk of \(path) \(lack): free some space, then record again.",
             ["free": JSONValue(free), "needed": JSONValue(needed)])
     }
 
     /// What a disk lacks, behind `The disk of …`; of bytes that are free, and that are to stay free if that is it.
     public static func lack(free: UInt64, reserved: UInt64?) -> String {
         guard let reserved else { return "is full, with \(words(free)) free" }
-        return "has \(words(free)) free, and \(words(reserved)) are to stay free"
+        return "has \(words(free)) free, and \(words(reserved)) must stay free"
     }
 
     /// `0 kB`, `740 kB`, `24 MB`, `1320 MB`.

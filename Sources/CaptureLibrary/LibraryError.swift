@@ -18,7 +18,7 @@ public enum LibraryError: Error, Hashable, Sendable, CustomStringConvertible {
         case .file(let error): "\(error)"
         case .invalidID(let id): "'\(id)' is no id: 1 to 32 of the characters a-z, 0-9 and '-'"
         case .invalidPath(let path): "'\(path)' is no path of a file in the library"
-        case .exists(let id): "the library has an entry \(id) already"
+        case .exists(let id): "the library already has an entry \(id)"
         case .unreadable(let id, let why): "the entry \(id) can't be read: \(why)"
         }
     }

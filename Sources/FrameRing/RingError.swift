@@ -19,8 +19,8 @@ public enum RingError: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .system(let error): error.description
         case .noRoom(let needed, let room):
-            "a ring of \(needed >> 20) MiB doesn't go into the \(room.bytes >> 20) MiB that are left; \(room.remedy)"
-        case .notARing(let flaw): "the shared memory holds no ring that this program reads: \(flaw.rawValue)"
+            "a ring of \(needed >> 20) MiB doesn't go into the \(room.bytes >> 20) MiB that are free; \(room.remedy)"
+        case .notARing(let flaw): "the shared memory is not a ring that this program can read: \(flaw.rawValue)"
         }
     }
 }

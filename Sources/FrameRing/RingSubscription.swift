@@ -112,7 +112,7 @@ public final class RingSubscription {
             throw .gone(error.description)
         }
         guard let packet else { return }
-        if packet.isEnd { throw .gone("The worker of \(device) has gone, or has ended the connection.") }
+        if packet.isEnd { throw .gone("The worker of \(device) has ended, or has closed the connection.") }
         if let descriptor = packet.descriptor {
             let new: RingReader
             do throws(RingError) { new = try RingReader(descriptor) } catch { throw .unreadable(error.description) }

@@ -32,10 +32,10 @@ public final class PictureConverter {
         guard let format = SourceFormat(layout.pixelFormat) else {
             throw BusError(
                 .formatUnsupported,
-                "frames of \(layout.pixelFormat.name) can only be had as native; choose another format of the device")
+                "frames of \(layout.pixelFormat.name) are available as native only; choose another format of the device")
         }
         guard let reader = FrameReader(format, layout) else {
-            throw BusError(.formatUnsupported, "the device's layout for \(layout.pixelFormat.name) makes no sense")
+            throw BusError(.formatUnsupported, "the device reports an impossible layout for \(layout.pixelFormat.name)")
         }
         guard let pixelFormat = request.encoding.pixelFormat,
             let outputLayout = FrameLayout.packed(pixelFormat, request.dimensions)
@@ -48,7 +48,7 @@ public final class PictureConverter {
         } catch {
             throw BusError(
                 .formatUnsupported,
-                "\(layout.pixelFormat.name) \(layout.dimensions) can't become \(request.encoding.rawValue)"
+                "\(layout.pixelFormat.name) \(layout.dimensions) can't be converted to \(request.encoding.rawValue)"
                     + " \(request.dimensions): \(error)")
         }
     }

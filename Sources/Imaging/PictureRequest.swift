@@ -38,7 +38,7 @@ public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusE
     let orientation = PictureOrientation(rendition)
     let device = orientation.turned(layout.dimensions)
     guard rendition.encoding != .native else {
-        throw BusError(.formatUnsupported, "native is delivered as it is: subscribe to it without a size")
+        throw BusError(.formatUnsupported, "native is delivered unchanged; subscribe to it without a size")
     }
     let quality = rendition.quality ?? PictureRequest.defaultQuality
     let even = rendition.encoding.needsEvenSize
@@ -67,7 +67,7 @@ public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusE
         && size.width <= device.width && size.height <= device.height
     guard fits else {
         throw unsupported(
-            "\(size) is not within the \(device) that the device delivers; renditions only scale down",
+            "\(size) is larger than the \(device) that the device delivers; renditions only scale down",
             nearest: clamped(size, to: device, even: even))
     }
     guard !even || (size.width % 2 == 0 && size.height % 2 == 0) else {

@@ -62,7 +62,7 @@ public final class PhotoEncoder {
         let instead = fileType == .jpeg && !available.raw.isEmpty ? "a dng can, and " : ""
         return BusError(
             .photoFormatUnavailable,
-            "no \(fileType.rawValue) can be made of \(format.name); \(instead)device.configure chooses \(choice), if device.formats has one",
+            "no \(fileType.rawValue) can be made of \(format.name); \(instead)choose \(choice) with device.configure if device.formats lists one",
             [
                 "available": .object([
                     "photo": .array(available.codecs.map { .string($0.rawValue) }),

@@ -118,7 +118,7 @@ public struct TableReader {
 
     /// - Throws: for a key that nobody asked for: a misspelled one would else be silently without effect.
     public func finish() throws(SettingsError) {
-        if let name = unread.sorted().first { throw wrong(name, "is no key that this version knows") }
+        if let name = unread.sorted().first { throw wrong(name, "is not a key that this version knows") }
     }
 
     private mutating func take(_ name: String) -> Bool {

@@ -25,7 +25,7 @@ import Testing
         let lost = text(.lockLost, "take a new one (device.lock)", ["fence": 3], "format")
         #expect(lost.contains("'camerabus lock DEVICE -- COMMAND'") && !lost.contains("device.lock"))
         let control = text(
-            .controlUnsupported, "cam0 has no control foo; device.controls lists what it has.",
+            .controlUnsupported, "cam0 has no control foo; device.controls lists its controls.",
             ["device": "cam0", "supported": []], "set")
         #expect(
             control == "controlUnsupported: cam0 has no control foo; 'camerabus controls cam0' lists its controls.")
@@ -47,7 +47,7 @@ import Testing
                 "no jpeg can be made of pRAA; --format dng takes it raw; 'camerabus format pics --pixel YUYV'"))
         #expect(ErrorText(command: "set").text(.refused(gain)) == "invalidParams: gain must be an integer.")
         let torch = ClientError.refused(
-            BusError(.controlUnsupported, "This camera has no torchMode; device.controls lists what it has.", [:]))
+            BusError(.controlUnsupported, "This camera has no torchMode; device.controls lists its controls.", [:]))
         #expect(
             ErrorText(command: "set", device: "pics").text(torch)
                 == "controlUnsupported: This camera has no torchMode; 'camerabus controls pics' lists its controls.")

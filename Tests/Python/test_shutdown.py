@@ -152,7 +152,7 @@ class Silence(BusTestCase):
 
     def test_a_worker_that_lives_is_waited_for(self) -> None:
         with Client(self.bus.directory) as client, client.frames("cam0", timeout=LONG) as frames:
-            self.bus.do(lambda: (self.bus.directory / "command.sock").unlink())  # the coordinator is gone
+            self.bus.do(lambda: (self.bus.directory / "command.sock").unlink())  # the coordinator has disconnected
             heard = self.beats(10)
             with mock.patch("camerabus.silence.SILENCE", 2.0), self.assertRaises(BusNotRunning):
                 next(frames)

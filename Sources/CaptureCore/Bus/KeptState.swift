@@ -94,7 +94,7 @@ public struct KeptState: Hashable, Sendable {
     public init(json: JSONValue) throws(Unreadable) {
         guard let version = json["version"]?.integer else { throw Unreadable(description: "it has no version") }
         guard version == Self.version else {
-            throw Unreadable(description: "its version is \(version), and this one reads \(Self.version)")
+            throw Unreadable(description: "it has version \(version); this program supports \(Self.version)")
         }
         guard let boot = json["boot"]?.string, let epoch = json["epoch"]?.string, let fence = Self.fence(of: json),
             let entries = json["locks"]?.array
@@ -104,7 +104,7 @@ public struct KeptState: Hashable, Sendable {
         self.fence = fence
         locks = []
         for entry in entries {
-            guard let lock = Lock(keptJSON: entry) else { throw Unreadable(description: "one of its locks is none") }
+            guard let lock = Lock(keptJSON: entry) else { throw Unreadable(description: "one of its locks is invalid") }
             locks.append(lock)
         }
         // Not there in files of versions that decided nothing.

@@ -72,7 +72,7 @@ public struct RequestTable: Sendable {
         let request = Array(method.utf8) + [0] + params.serialized
         if let known = entries[uid]?[key] {
             guard known.request == request else {
-                throw .invalidParams("key", "stands for another request already; take a new key for each request")
+                throw .invalidParams("key", "belongs to another request already; use a new key for each request")
             }
             return known.finished.map { .replay($0.result) } ?? .join
         }
@@ -87,7 +87,7 @@ public struct RequestTable: Sendable {
         }
         makeRoom(for: size)
         guard bytes + size <= maximumBytes else {
-            throw Self.full("requests with keys take up too much memory", "keyBytes", maximumBytes)
+            throw Self.full("requests with keys need too much memory", "keyBytes", maximumBytes)
         }
         entries[uid, default: [:]][key] = Entry(request: request, bytes: size)
         bytes += size

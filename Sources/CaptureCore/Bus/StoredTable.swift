@@ -27,7 +27,7 @@ public struct StoredTableError: Error, Hashable, Sendable, CustomStringConvertib
     ) throws(StoredTableError) -> [String: JSONValue] {
         guard let found = json["version"]?.integer else { throw StoredTableError(description: "it has no version") }
         guard found == Int64(version) else {
-            throw StoredTableError(description: "it has the version \(found), and this program knows \(version)")
+            throw StoredTableError(description: "it has version \(found); this program supports \(version)")
         }
         guard let members = json[name]?.object else { throw StoredTableError(description: "it has no \(name)") }
         return members

@@ -35,7 +35,7 @@ struct ArbiterSentences {
                     "\(loser.told) \(loser.verb("wait")): \(wants) \(told(verdict.demand.wish)), and \(because).")
             }
         }
-        if waiting > 0 { sentences.append("Who waits goes on by itself when that is over.") }
+        if waiting > 0 { sentences.append("Waiting sessions resume by themselves when that ends.") }
         return sentences
     }
 
@@ -53,7 +53,7 @@ struct ArbiterSentences {
             lock.map { "\(device) is locked by \($0.told) and stays at \(Self.told(setting))" }
             ?? "\(device) \(isForecast ? "would stream" : "streams") \(Self.told(setting))"
         guard let only = served.first else {
-            return verdicts.isEmpty ? "\(what); nobody wants anything else." : "\(what)."
+            return verdicts.isEmpty ? "\(what); no other request differs." : "\(what)."
         }
         if served.count == 1 {
             return only.how == Self.asItIs

@@ -16,7 +16,7 @@ struct BandwidthSentences {
         } else {
             sentences.append(
                 changes.isEmpty
-                    ? "Nothing of that may be set otherwise; \(Self.otherPort)."
+                    ? "None of these settings may be changed; \(Self.otherPort)."
                     : "Even that needs \(Self.told(after.bitRate)); \(Self.otherPort).")
         }
         return sentences
@@ -31,7 +31,7 @@ struct BandwidthSentences {
 
     static func less(_ device: String, asked: StreamSetting, given: StreamSetting) -> String {
         let change = told(DegradePlan.Change(device: device, from: asked, to: given))
-        return "\(device) found no room on its bus or in memory and streams \(change)."
+        return "\(device) had no bandwidth on its bus or no memory, and streams \(change)."
     }
 
     private static let otherPort = "stop one of them, or plug it into a port of another controller"

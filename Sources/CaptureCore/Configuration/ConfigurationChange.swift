@@ -63,7 +63,7 @@ public enum FrameRateRequest: Hashable, Sendable {
     static func parse(_ json: JSONValue, path: String) throws(BusError) -> Self {
         if let rate = json.double {
             guard FrameDuration(framesPerSecond: rate) != nil else {
-                throw .invalidParams(path, "must be a positive number of frames a second, up to 1000000")
+                throw .invalidParams(path, "must be a number of frames per second, above 0 and at most 1000000")
             }
             return .rate(rate)
         }
@@ -71,7 +71,7 @@ public enum FrameRateRequest: Hashable, Sendable {
         guard json.object != nil else {
             throw .invalidParams(
                 path,
-                "must be frames a second, a duration such as \"1/30\", or {minFrameDuration, maxFrameDuration}, not \(json.typeName)"
+                "must be frames per second, a duration such as \"1/30\", or {minFrameDuration, maxFrameDuration}, not \(json.typeName)"
             )
         }
         var reader = try MemberReader(json, path: path)

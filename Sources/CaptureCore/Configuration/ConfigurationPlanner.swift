@@ -95,7 +95,7 @@ public struct ConfigurationPlanner: Sendable {
             return nearest
         case .sound:
             let nearest = row(of: current.format).map { Choice(format: $0, size: current.format.dimensions) }
-            throw unsupported("\(change.device) is a camera, whose formats are of pictures", nearest)
+            throw unsupported("\(change.device) is a camera; its formats have a pixel format, a width and a height", nearest)
         }
     }
 
@@ -149,14 +149,14 @@ public struct ConfigurationPlanner: Sendable {
             if match.distance == 0 { return }
             let problem =
                 ranges.isEmpty
-                ? "the frame rate of \(change.device) can't be chosen" : "\(change.device) has no such rate"
+                ? "the frame rate of \(change.device) can't be set" : "\(change.device) doesn't have this frame rate"
             guard mode == .nearest else { throw unsupported(problem, formats.flatMap(\.frameRates)) }
             let given = match.duration ?? current.frameDuration
             plan.adjustments.append(
                 Adjustment(
                     path: ConfigurationChange.path(of: "frameRate", in: path), asked: request.json,
                     given: given?.json ?? .null,
-                    why: ranges.isEmpty ? "The driver doesn't let the rate be chosen." : "This format has no such rate."
+                    why: ranges.isEmpty ? "The driver has no setting for the frame rate." : "This format doesn't have this frame rate."
                 ))
             return
         }
@@ -167,7 +167,7 @@ public struct ConfigurationPlanner: Sendable {
             plan.adjustments.append(
                 Adjustment(
                     path: ConfigurationChange.path(of: "frameRate", in: path), asked: present.json, given: given.json,
-                    why: "The new format doesn't have the rate that was set."))
+                    why: "The new format doesn't have the frame rate that was set."))
         }
     }
 
@@ -177,7 +177,7 @@ public struct ConfigurationPlanner: Sendable {
         distinct.sort { ($0.minFrameDuration, $0.maxFrameDuration) < ($1.minFrameDuration, $1.maxFrameDuration) }
         let rates = distinct.map(\.told).joined(separator: ", ")
         return BusError(
-            .frameRateUnsupported, rates.isEmpty ? "\(problem)." : "\(problem); it takes \(rates) frames a second.",
+            .frameRateUnsupported, rates.isEmpty ? "\(problem)." : "\(problem); it takes \(rates) frames per second.",
             ["ranges": .array(distinct.map(\.json))])
     }
 }

@@ -23,7 +23,7 @@ public struct ProfileTable: Hashable, Sendable, StoredTable {
     /// - Throws: `invalidParams` for what is no name, `limitExceeded` for one too many, or too large a one.
     public mutating func save(_ profile: Profile, as name: String) throws(BusError) {
         guard DeviceID.isValid(name) else {
-            throw .invalidParams("name", "a profile's name is 1 to 32 of the characters a-z, 0-9 and '-'")
+            throw .invalidParams("name", "must be 1 to 32 characters of a-z, 0-9 and '-'")
         }
         guard profiles[name] != nil || profiles.count < Self.maximumProfiles else {
             throw BusError(

@@ -29,7 +29,7 @@ struct UnsupportedDemand {
         }
         need.output = nil
         need.needsColour = false
-        if !self.rows(need).isEmpty { return "no such pictures can be made of those that \(device) has" }
+        if !self.rows(need).isEmpty { return "the pictures of \(device) can't be converted to that" }
         return
             "\(device) has no pictures as large as \(need.least)\(largest.map { ": its largest size is \($0)" } ?? "")"
     }

@@ -193,7 +193,7 @@ struct CameraControlPlanner {
             try setShare(ID.torchIntensity, level, for: .torchLevel)
         }
         let (wantsFlash, wantsTorch) = (flash.map { $0 != "off" } ?? false, torch.map { $0 != "off" } ?? false)
-        if wantsFlash, wantsTorch { throw together(.torchMode, "flashMode: the lamp is one and the same") }
+        if wantsFlash, wantsTorch { throw together(.torchMode, "flashMode: both use the same lamp") }
         let name =
             asked[.torchMode] != nil ? CameraControlName.torchMode : asked[.flashMode] != nil ? .flashMode : .torchLevel
         let present = now[ID.lampMode]

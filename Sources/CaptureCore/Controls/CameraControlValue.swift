@@ -36,12 +36,12 @@ struct CameraControlParser {
         guard let kind = map.kind(name) else {
             let supported = map.controls.filter { !$0.name.isReadOnly }.map(\.name.rawValue)
             throw BusError(
-                .controlUnsupported, "This camera has no \(name.rawValue); device.controls lists what it has.",
+                .controlUnsupported, "This camera has no \(name.rawValue); device.controls lists its controls.",
                 ["control": .string(name.rawValue), "supported": JSONValue(supported)])
         }
         if name.isReadOnly {
             throw BusError(
-                .controlReadOnly, "\(name.rawValue) can only be read.", ["control": .string(name.rawValue)])
+                .controlReadOnly, "\(name.rawValue) is read-only.", ["control": .string(name.rawValue)])
         }
         switch kind {
         case .word(let words): return (.word(try word(name, json, words, path)), nil)
@@ -143,7 +143,7 @@ struct CameraControlParser {
 
     private func refuseOthers(_ json: JSONValue, _ known: Set<String>, _ path: String) throws(BusError) {
         if let stranger = json.object?.keys.filter({ !known.contains($0) }).min() {
-            throw .invalidParams("\(path).\(stranger)", "is not known here")
+            throw .invalidParams("\(path).\(stranger)", "is not a known member")
         }
     }
 }

@@ -60,7 +60,7 @@ extension ConfigurationPlanner {
         if let stranger = strangers.first {
             let settable = usable.filter { !$0.flags.contains(.readOnly) }.map(\.name).sorted()
             throw BusError(
-                .controlUnsupported, "\(change.device) has no control \(stranger); device.controls lists what it has.",
+                .controlUnsupported, "\(change.device) has no control \(stranger); device.controls lists its controls.",
                 ["control": .string(stranger), "supported": JSONValue(settable)])
         }
         var wishes: [Wish] = []
@@ -68,7 +68,7 @@ extension ConfigurationPlanner {
             guard let (name, json) = asked[control.name] else { continue }
             if control.flags.contains(.readOnly) {
                 throw BusError(
-                    .controlReadOnly, "\(control.name) can only be read.", ["control": .string(control.name)])
+                    .controlReadOnly, "\(control.name) is read-only.", ["control": .string(control.name)])
             }
             let controlPath = ConfigurationChange.path(of: "controls.\(name)", in: path)
             let input = ControlInput(control: control, path: controlPath, mode: mode)
@@ -140,7 +140,7 @@ extension ConfigurationPlanner {
         plan.adjustments.append(
             Adjustment(
                 path: ConfigurationChange.path(of: "controls.videoZoomFactor", in: path), asked: .tidy(factor),
-                given: .tidy(most), why: "The new format can't be zoomed as far."))
+                given: .tidy(most), why: "The new format has a smaller maximum zoom."))
     }
 
     // MARK: What can't be set now
@@ -157,7 +157,7 @@ extension ConfigurationPlanner {
             BusError(.controlBusy, "\(wish.name) can't be set \(why).", ["control": .string(wish.name)])
         }
         if control.flags.contains(.grabbed) {
-            throw busy("now: the driver holds it, as some do while they stream; try again later")
+            throw busy("now: the driver blocks it, as some drivers do while they stream; try again later")
         }
         let isInactive = control.flags.contains(.inactive)
         var isOpened = false
@@ -172,6 +172,6 @@ extension ConfigurationPlanner {
             let isOpenNow = current.controls[controller.name]?.number.map(gate.open.contains) ?? true
             if isInactive || isOpenNow { throw busy("together with \(controller.name) in its automatic mode") }
         }
-        if isInactive, !isOpened { throw busy("in the present mode; switch the automatic mode that governs it off") }
+        if isInactive, !isOpened { throw busy("in the current mode; switch off the automatic mode that controls it") }
     }
 }

@@ -16,13 +16,13 @@ struct ControlInput {
         case .menu, .integerMenu: return (try menuItem(json), nil)
         case .button:
             guard json == .bool(true) || json.isNull else {
-                throw .invalidParams(path, "is a button: pass true to press it")
+                throw .invalidParams(path, "is a button; pass true to press it")
             }
             return (.boolean(true), nil)
         case .string: return (try text(json), nil)
         case .bitmask: return try mask(try integer(json))
         case .u8, .u16, .u32, .area: return (try elements(of: json), nil)
-        case .unknown: throw .invalidParams(path, "is of a type that can't be set")
+        case .unknown: throw .invalidParams(path, "has a type that can't be set")
         }
     }
 
@@ -46,7 +46,7 @@ struct ControlInput {
         guard mode == .nearest else { throw outOfRange(asked) }
         let why =
             clamped == asked
-            ? "\(control.name) goes in steps of \(step) from \(low)."
+            ? "\(control.name) takes steps of \(step) from \(low)."
             : "\(control.name) is between \(control.minimum) and \(control.maximum)."
         return (.integer(value), why)
     }
@@ -79,7 +79,7 @@ struct ControlInput {
         let value = asked & control.maximum
         if value == asked { return (.integer(value), nil) }
         guard mode == .nearest, asked >= 0 else { throw outOfRange(asked) }
-        return (.integer(value), "\(control.name) has no bits but 0x\(String(control.maximum, radix: 16)).")
+        return (.integer(value), "\(control.name) has only the bits 0x\(String(control.maximum, radix: 16)).")
     }
 
     /// Bounds and steps are those of the length in bytes (`V4L2_CTRL_TYPE_STRING`). There is no nearest text.
@@ -103,7 +103,7 @@ struct ControlInput {
             throw .invalidParams(path, "must be \(alternative), not \(json.typeName)")
         }
         let numbers = array.compactMap(\.integer)
-        guard numbers.count == array.count else { throw .invalidParams(path, "must hold nothing but integers") }
+        guard numbers.count == array.count else { throw .invalidParams(path, "must contain only integers") }
         let count = count
         let isRightLength = control.flags.contains(.dynamicArray) ? numbers.count <= count : numbers.count == count
         guard isRightLength else { throw .invalidParams(path, "must have \(count) elements, not \(numbers.count)") }

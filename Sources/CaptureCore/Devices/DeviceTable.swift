@@ -133,14 +133,14 @@ public struct DeviceTable: Hashable, Sendable {
     public init(json: JSONValue) throws(Damage) {
         guard let version = json["version"]?.integer else { throw Damage(description: "it has no version") }
         guard version == Self.version else {
-            throw Damage(description: "it has the version \(version), and this program knows \(Self.version)")
+            throw Damage(description: "it has version \(version); this program supports \(Self.version)")
         }
         guard let devices = json["devices"]?.object, let claims = json["claims"]?.object else {
             throw Damage(description: "it has no devices or no claims")
         }
         if let number = json["fence"] {
             guard let fence = number.integer.flatMap({ UInt64(exactly: $0) }) else {
-                throw Damage(description: "its fence is none")
+                throw Damage(description: "its fence is not a number")
             }
             self.fence = fence
         }

@@ -32,12 +32,12 @@ extension LockTable {
                     "\(device) is locked by \(holder.told); device.lock with wait queues for it.",
                     ["device": .string(device), "holder": holder.json, "queue": JSONValue(queue)])
             case .timeout(let device, let holder, let queue):
-                let whose = holder.map { "is still locked by \($0.told)" } ?? "did not become free in time"
+                let whose = holder.map { "is still locked by \($0.told)" } ?? "was not released in time"
                 return BusError(
-                    .lockTimeout, "\(device) \(whose); ask again, with a longer wait.",
+                    .lockTimeout, "\(device) \(whose); try again with a longer wait.",
                     ["device": .string(device), "holder": holder?.json ?? .null, "queue": JSONValue(queue)])
             case .cancelled:
-                return BusError(.cancelled, "The wait for the lock was given up.")
+                return BusError(.cancelled, "The wait for the lock was cancelled.")
             case .holderEnded:
                 return BusError(.cancelled, "The process that waited for the lock has ended.")
             case .deviceGone(let device):
@@ -46,16 +46,16 @@ extension LockTable {
                     ["device": .string(device)])
             case .tooManyWaiting(let device, let limit):
                 return BusError(
-                    .limitExceeded, "\(limit) clients wait for \(device) already; ask again later.",
+                    .limitExceeded, "\(limit) clients wait for \(device) already; try again later.",
                     ["limit": "lockWaiters", "maximum": JSONValue(limit), "device": .string(device)])
             case .noDevices:
-                return .invalidParams("devices", "name at least one device")
+                return .invalidParams("devices", "must name at least one device")
             case .permissionTaken:
                 return BusError(
-                    .unauthorized, "The permission to change the device was taken back while the lock was waited for.",
+                    .unauthorized, "The permission to change the device was revoked while the request waited for the lock.",
                     ["status": "denied", "needed": "control"])
             case .shuttingDown:
-                return BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
+                return BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")
             }
         }
     }

@@ -42,7 +42,7 @@ public struct MovieOptions: Hashable, Sendable {
             }
         }
         if video.codec == .raw, fileType == .mp4 {
-            throw .invalidParams("codec", "pixels have no place in an MP4 file; take mov or mkv")
+            throw .invalidParams("codec", "an MP4 file can't hold raw pixels; use mov or mkv")
         }
         fragmentInterval = Self.milliseconds(params["fragmentInterval"]) ?? MovieRequest.usualFragmentInterval
         frameRate = params["frameRate"]?.double
@@ -51,7 +51,7 @@ public struct MovieOptions: Hashable, Sendable {
             minFreeDiskSpace: params["minFreeDiskSpace"]?.integer ?? minFreeDiskSpace)
         take = params["take"]?.string
         guard take?.utf8.allSatisfy(Self.isOfTake) ?? true else {
-            throw .invalidParams("take", "has letters and digits of ASCII, '-' and '_' only")
+            throw .invalidParams("take", "may only have ASCII letters, digits, '-' and '_'")
         }
         continuesAfterCrash = params["continueAfterCrash"]?.bool ?? false
         isDetached = params["detached"]?.bool ?? false
@@ -68,9 +68,9 @@ public struct MovieOptions: Hashable, Sendable {
             "continueAfterCrash",
         ] where params[name] != nil {
             throw .invalidParams(
-                name, name == "rig" ? "has a movie of each device, and a URL takes one" : "is of a file, not of a url")
+                name, name == "rig" ? "records a movie of each device, but a URL takes one movie" : "is for a file, not for a url")
         }
-        if params["codec"] == "raw" { throw .invalidParams("codec", "raw can't be sent to a server; take h264") }
+        if params["codec"] == "raw" { throw .invalidParams("codec", "raw can't be sent to a server; use h264") }
         guard let settings = params["settings"] else { return }
         let audio = settings.isNull ? JSONValue.null : settings["audio"]
         guard params["microphone"]?.isNull == false || audio?.isNull == false, let audio else { return }
@@ -90,16 +90,16 @@ public struct MovieOptions: Hashable, Sendable {
         guard !json.isNull else {
             guard codec != .h264 else {
                 throw .invalidParams(
-                    "codec", "h264 is encoded, and settings say that the samples are stored as they come")
+                    "codec", "is h264, which is encoded, but settings ask for samples without encoding")
             }
             return MovieRequest.Video(codec: codec ?? .passThrough)
         }
         guard (codec ?? .h264) == .h264 else {
-            throw .invalidParams("settings.video", "are for h264; what is not encoded has none")
+            throw .invalidParams("settings.video", "are for h264 only")
         }
         let (width, height) = (json.count("width"), json.count("height"))
         guard (width ?? 0) % 2 == 0, (height ?? 0) % 2 == 0 else {
-            throw .invalidParams("settings.video", "width and height of h264 have to be even")
+            throw .invalidParams("settings.video", "must have an even width and height for h264")
         }
         return MovieRequest.Video(
             codec: .h264, width: width, height: height, bitRate: json.count("bitRate"),
@@ -119,8 +119,8 @@ public struct MovieOptions: Hashable, Sendable {
     ) throws(BusError) {
         switch (audio.codec, fileType) {
         case (.pcm, .mp4):
-            throw .invalidParams(path, "samples as they come have no place in an MP4 file; take mov or mkv")
-        case (.opus, .mov): throw .invalidParams(path, "Opus has no place in a QuickTime file; take mp4 or mkv")
+            throw .invalidParams(path, "an MP4 file can't hold uncompressed sound; use mov or mkv")
+        case (.opus, .mov): throw .invalidParams(path, "a QuickTime file can't hold Opus; use mp4 or mkv")
         default: break
         }
     }

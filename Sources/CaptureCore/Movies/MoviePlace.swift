@@ -46,14 +46,14 @@ public struct MoviePlace: Hashable, Sendable {
     /// - Throws: `invalidParams`, `pathNotAllowed` {roots}.
     public func stream(_ url: String) throws(BusError) -> StreamURL {
         guard let url = StreamURL(url) else {
-            throw .invalidParams("url", "must be rtsp://, srt:// or rtmp:// with a host, and be written plainly")
+            throw .invalidParams("url", "must be rtsp://, srt:// or rtmp:// with a host, without escapes or spaces")
         }
         guard !destinations.contains(where: url.isWithin) else { return url }
         let shown = destinations.map(\.shown)
         let places = shown.isEmpty ? "nowhere" : "to \(shown.joined(separator: ", ")) only"
         throw BusError(
             .pathNotAllowed,
-            "Movies may be sent \(places), not to \(url.shown.prefix(256)); [library] in camerabus.toml names further ones (destinations).",
+            "Movies may be sent \(places), not to \(url.shown.prefix(256)); [library] in camerabus.toml can allow more (destinations).",
             ["roots": JSONValue(shown)])
     }
 
@@ -82,7 +82,7 @@ public struct MoviePlace: Hashable, Sendable {
             let (file, type) = try Self.withEnding(name ?? newName, "name", fileType)
             return Target(path: "\(library)/\(day)/\(file)", fileType: type, root: library)
         }
-        guard name == nil else { throw .invalidParams("name", "and path are two ways to say the same") }
+        guard name == nil else { throw .invalidParams("name", "can't be combined with path") }
         let (whole, type) = try Self.withEnding(Self.normal(path), "path", fileType)
         let root = folders.first { Self.contains($0, whole) }
         guard isOwn || root != nil else { throw refusal(path) }
@@ -99,7 +99,7 @@ public struct MoviePlace: Hashable, Sendable {
         let places = folders.isEmpty ? "nowhere" : "in \(folders.joined(separator: ", ")) only"
         return BusError(
             .pathNotAllowed,
-            "Movies may be written \(places), not to \(path.prefix(256)); [library] in camerabus.toml names further folders (roots).",
+            "Movies may be written \(places), not to \(path.prefix(256)); [library] in camerabus.toml can allow more folders (roots).",
             ["roots": JSONValue(folders)])
     }
 
@@ -133,7 +133,7 @@ public struct MoviePlace: Hashable, Sendable {
             throw .invalidParams("name", "has more than \(maximumName) bytes")
         }
         guard !name.utf8.starts(with: ".".utf8), !name.utf8.contains(UInt8(ascii: "/")), isPlain(name) else {
-            throw .invalidParams("name", "is a file's name: no '/', no '.' at its beginning, no control characters")
+            throw .invalidParams("name", "must be a file name without '/', without '.' at its beginning, without control characters")
         }
     }
 
@@ -148,14 +148,14 @@ public struct MoviePlace: Hashable, Sendable {
     private static func normal(_ path: String) throws(BusError) -> String {
         guard path.hasPrefix("/"), !path.hasSuffix("/"), isPlain(path) else {
             throw .invalidParams(
-                "path", "must be a file's absolute path, without control characters, and without marks on a '/' or '.'")
+                "path", "must be the absolute path of a file, without control characters and without combining marks on '/' or '.'")
         }
         let parts = path.split(separator: "/").filter { $0 != "." }
         guard let name = parts.last, !parts.contains("..") else {
-            throw .invalidParams("path", "must have no '..', and a file's name at its end")
+            throw .invalidParams("path", "must not contain '..', and must end in a file name")
         }
         guard path.utf8.count <= maximumPath, name.utf8.count <= maximumName else {
-            throw .invalidParams("path", "is too long: \(maximumPath) bytes, and \(maximumName) of the name, are taken")
+            throw .invalidParams("path", "is too long: at most \(maximumPath) bytes, of which the name has at most \(maximumName)")
         }
         return "/" + parts.joined(separator: "/")
     }
@@ -173,7 +173,7 @@ public struct MoviePlace: Hashable, Sendable {
     ) throws(BusError) -> (String, MovieFileType) {
         let ending = split(path).ending.dropFirst().lowercased()
         guard !foreignEndings.contains(ending) else {
-            throw .invalidParams(member, "ends in .\(ending), which no movie is: they are .mp4, .mov or .mkv")
+            throw .invalidParams(member, "ends in .\(ending), which is not a kind of movie; use .mp4, .mov or .mkv")
         }
         guard let ending = MovieFileType(rawValue: ending) else {
             let type = fileType ?? .mp4

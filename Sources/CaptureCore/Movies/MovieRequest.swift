@@ -233,7 +233,7 @@ extension MovieRequest {
         movie = try reader.string("movie")
         path = try reader.string("path")
         url = try reader.text("url").map { (text) throws(BusError) in
-            guard let url = StreamURL(text) else { throw .invalidParams("url", "is of no media server") }
+            guard let url = StreamURL(text) else { throw .invalidParams("url", "is not the URL of a media server") }
             return url
         }
         live = try reader.known("live").map { (value) throws(BusError) in try Live(json: value, path: "live") }
@@ -251,12 +251,12 @@ extension MovieRequest {
         }
         blank = try BlankMedia(json: reader.known("blank") ?? [:], path: "blank")
         guard camera != nil || microphone != nil else {
-            throw .invalidParams("camera", "neither it nor a microphone is given")
+            throw .invalidParams("camera", "is missing; give a camera, a microphone or both")
         }
         fileType = try reader.word("fileType")
         if live != nil {
-            guard camera != nil else { throw .invalidParams("camera", "is missing, of which live photos are") }
-            guard url == nil, fileType == .mov else { throw .invalidParams("live", "is made into MOV files") }
+            guard camera != nil else { throw .invalidParams("camera", "is missing; live photos need a camera") }
+            guard url == nil, fileType == .mov else { throw .invalidParams("live", "must be a MOV file") }
         }
         video = try Video(json: reader.known("video") ?? [:], path: "video")
         audio = try Audio(json: reader.known("audio") ?? [:], path: "audio")
@@ -295,7 +295,7 @@ extension MovieRequest.Device {
     init(json: JSONValue, path: String) throws(BusError) {
         var reader = try MemberReader(json, path: path)
         id = try reader.string("device")
-        guard DeviceID.isValid(id) else { throw .invalidParams(reader.path(of: "device"), "is no device id") }
+        guard DeviceID.isValid(id) else { throw .invalidParams(reader.path(of: "device"), "is not a device id") }
         uniqueID = try reader.string("uniqueID")
         name = reader.known("name")?.string ?? id
         frameRate = reader.known("frameRate")?.double

@@ -230,7 +230,7 @@ extension AuthorizationTable {
     /// denial.
     public mutating func takeDecisions(_ json: JSONValue, boot: String) throws(Damage) {
         guard json["version"]?.integer == Int64(Self.version) else {
-            throw Damage(description: "it has no version that this program knows")
+            throw Damage(description: "it has no version that this program supports")
         }
         guard let users = json["users"]?.object, users.count <= Self.maximumUsers else {
             throw Damage(description: "it has no users, or too many")
@@ -245,7 +245,7 @@ extension AuthorizationTable {
                     let status = entry["status"]?.string.flatMap(AuthorizationStatus.init),
                     status == .authorized || status == .denied, let since = entry["since"]?.integer,
                     let by = entry["by"]?.integer.flatMap({ UInt32(exactly: $0) })
-                else { throw Damage(description: "what is decided about \(uid) is incomplete") }
+                else { throw Damage(description: "the decision about uid \(uid) is incomplete") }
                 let kept = entry["boot"]?.string
                 guard kept == nil || kept == boot else { continue }
                 found[uid, default: [:]][media] = Decision(

@@ -63,7 +63,7 @@ extension BusError {
     /// - Parameter why: a clause: "its recorder has ended".
     public static func livePhotoMovie(_ why: String) -> BusError {
         BusError(
-            .interrupted, "There is no movie of the live photo: \(why); take it again.",
+            .interrupted, "The live photo has no movie: \(why). Take it again.",
             ["interruption": "livePhotoMovie"])
     }
 }

@@ -25,12 +25,12 @@ public struct LivePhotoRun: Hashable, Sendable {
     public mutating func begin(_ id: String, moment: Instant, oldest: Instant?) throws(BusError) -> LivePhotoWindow {
         // The word of a photo comes later than its picture.
         if let suspension, moment >= suspension {
-            throw .invalidParams("settings.livePhoto", "can't be had while livePhotoCaptureSuspended is true")
+            throw .invalidParams("settings.livePhoto", "is not available while livePhotoCaptureSuspended is true")
         }
         guard windows[id] == nil else { throw .invalidParams("job", "'\(id)' is being recorded already") }
         guard windows.count < Self.maximum else {
             throw BusError(
-                .limitExceeded, "\(Self.maximum) live photos are being recorded; take it in a moment.",
+                .limitExceeded, "\(Self.maximum) live photos are being recorded; try again in a moment.",
                 ["limit": "livePhotos", "maximum": JSONValue(Self.maximum)])
         }
         let bounds = [earliest, oldest].compactMap(\.self)

@@ -23,8 +23,8 @@ extension PhotoResolution {
             let adjustment = Adjustment(
                 path: "settings.bracket.\(wanted.member)[\(index)]", asked: wanted.value(index),
                 given: bracket.value(index),
-                why: twin.map { "The camera takes the same for step \($0 + 1)." }
-                    ?? "The camera has nothing that is nearer.")
+                why: twin.map { "The camera takes the same exposure for step \($0 + 1)." }
+                    ?? "The camera has no nearer exposure.")
             return .object((adjustment.json.object ?? [:]).merging(["device": .string(device)]) { $1 })
         }
     }

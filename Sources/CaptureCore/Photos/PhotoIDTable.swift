@@ -26,7 +26,7 @@ public struct PhotoIDTable: Sendable {
         guard used.insert(id).inserted else {
             throw BusError(
                 .photoSettingsReused,
-                "The settings '\(id)' have been used; each request takes a uniqueID of its own, or none, and is given one.",
+                "The uniqueID '\(id)' has been used. Use a new one for each request, or none: then the bus makes one.",
                 ["uniqueID": .string(id)])
         }
         if order.count < maximum {

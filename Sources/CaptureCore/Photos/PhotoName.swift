@@ -25,7 +25,7 @@ public enum PhotoName {
             guard isStem(stem) else {
                 throw .invalidParams(
                     "name",
-                    "is a file's name of at most \(maximumName) bytes: no '/', no '.' at its beginning, no control characters"
+                    "must be a file name of at most \(maximumName) bytes, without '/', without '.' at its beginning, without control characters"
                 )
             }
             guard stem.utf8.count <= maximumName else {

@@ -137,7 +137,7 @@ extension PhotoPlace {
             throw .invalidParams(reader.path(of: "directory"), "must be below the library")
         }
         stem = try reader.string("stem")
-        guard PhotoName.isStem(stem) else { throw .invalidParams(reader.path(of: "stem"), "is no file's name") }
+        guard PhotoName.isStem(stem) else { throw .invalidParams(reader.path(of: "stem"), "is not a file name") }
         let listed = try reader.array("ids")
         ids = listed.compactMap(\.string)
         guard ids.count == listed.count, !ids.isEmpty, ids.count <= Int(PhotoSettings.bursts.upperBound) else {
@@ -153,7 +153,7 @@ extension PhotoPlace {
         var inner = try MemberReader(try reader.required("device"), path: reader.path(of: "device"))
         device = Device(
             id: try inner.string("device"), uniqueID: try inner.string("uniqueID"), name: try inner.string("name"))
-        guard DeviceID.isValid(device.id) else { throw .invalidParams(inner.path(of: "device"), "is no device id") }
+        guard DeviceID.isValid(device.id) else { throw .invalidParams(inner.path(of: "device"), "is not a device id") }
         minFree = try reader.number("minFree", in: 0 ... .max) ?? 0
     }
 }

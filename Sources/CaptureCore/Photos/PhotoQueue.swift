@@ -48,7 +48,7 @@ public struct PhotoQueue: Sendable {
         }
         guard jobs.count < Self.maximum else {
             throw BusError(
-                .limitExceeded, "\(Self.maximum) photos wait or are being taken; wait for their ends.",
+                .limitExceeded, "\(Self.maximum) photos are waiting or being taken; wait until some are done.",
                 ["limit": "photos", "maximum": JSONValue(Self.maximum)])
         }
         jobs.append(PhotoJob(id: id, devices: devices, owner: owner, isPast: isPast, isLive: isLive))

@@ -176,7 +176,7 @@ extension PhotoSettings {
         uniqueID = try reader.text("uniqueID")
         if let uniqueID, !Self.isUniqueID(uniqueID) {
             throw .invalidParams(
-                reader.path(of: "uniqueID"), "has 1 to 64 letters and digits of ASCII and '-', nothing else")
+                reader.path(of: "uniqueID"), "must have 1 to 64 characters: ASCII letters, digits and '-'")
         }
         format = reader.known("format") == nil ? nil : try reader.word("format")
         quality = try reader.number("quality", in: 1...100).map { Int($0) }
@@ -222,17 +222,17 @@ extension PhotoSettings {
             .invalidParams(path.isEmpty ? name : "\(path).\(name)", why)
         }
         if format == .dng {
-            if quality != nil { throw refusal("quality", "is of a JPEG; a DNG has the sensor's own pixels") }
-            if isTurned { throw refusal("turned", "is of a JPEG; a DNG says how it is to be turned") }
+            if quality != nil { throw refusal("quality", "is for JPEG only; a DNG has the sensor's own pixels") }
+            if isTurned { throw refusal("turned", "is for JPEG only; a DNG states its orientation") }
         }
-        if bracket != nil, burst > 1 { throw refusal("burst", "can't be had together with bracket") }
-        if interval > 0, burst == 1 { throw refusal("interval", "is between the photos of a burst, and there is none") }
+        if bracket != nil, burst > 1 { throw refusal("burst", "can't be combined with bracket") }
+        if interval > 0, burst == 1 { throw refusal("interval", "needs a burst of at least 2 photos") }
         guard Int64(burst - 1) * interval <= Self.longestBurst else {
             throw refusal("interval", "is too long: a burst lasts at most \(Self.longestBurst / 1_000_000_000) s")
         }
         try checkPast(refusal)
         try checkLive(refusal)
-        if redEyeReduction, flash == .off { throw refusal("redEyeReduction", "is of a flash; take flash on or auto") }
+        if redEyeReduction, flash == .off { throw refusal("redEyeReduction", "needs a flash: set flash to on or auto") }
     }
 
     // What has been can't be set otherwise any more, and is held as the bus has it.
@@ -243,9 +243,9 @@ extension PhotoSettings {
             ("highResolution", highResolution), ("stabilization", stabilization),
         ]
         if let (name, _) = others.first(where: \.1) {
-            throw refusal(name, "can't be had of a moment that is over (ago)")
+            throw refusal(name, "can't be combined with a past moment (ago)")
         }
-        if format == .dng { throw refusal("format", "is jpeg for a moment that is over (ago): only that is held") }
+        if format == .dng { throw refusal("format", "must be jpeg for a past moment (ago): only JPEG is kept") }
     }
 
     private func checkLive(_ refusal: (String, String) -> BusError) throws(BusError) {
@@ -254,12 +254,12 @@ extension PhotoSettings {
             ("bracket", bracket != nil), ("burst", burst > 1), ("ago", ago > 0), ("highResolution", highResolution),
         ]
         if let (name, _) = others.first(where: \.1) {
-            throw refusal(name, "can't be had of a live photo, which is one photo out of the stream (livePhoto)")
+            throw refusal(name, "can't be combined with livePhoto: a live photo is one photo from the running stream")
         }
-        if format == .dng { throw refusal("format", "is jpeg for a live photo") }
+        if format == .dng { throw refusal("format", "must be jpeg for a live photo") }
         // Its movie began before it was asked for: both files lie as that does.
         if let (name, _) = [("orientation", orientation != nil), ("mirrored", isMirrored != nil)].first(where: \.1) {
-            throw refusal(name, "can't be had of a live photo: the connection of its session says it (livePhoto)")
+            throw refusal(name, "can't be combined with livePhoto: the session's connection decides it")
         }
     }
 }
@@ -301,7 +301,7 @@ extension PhotoBracket {
         )
         try reader.refuseOthers()
         guard isOfBias != isOfDuration else {
-            throw .invalidParams(path, "has either exposureBias or exposureDuration")
+            throw .invalidParams(path, "must have exposureBias or exposureDuration, not both")
         }
         let name = isOfBias ? "exposureBias" : "exposureDuration"
         let steps = try reader.array(name)

@@ -46,7 +46,7 @@ public struct RigTable: Hashable, Sendable, StoredTable {
     public mutating func set(_ rig: Rig, as name: String) throws(BusError) {
         try refuseConfigured(name)
         guard DeviceID.isValid(name) else {
-            throw .invalidParams("name", "a rig's name is 1 to 32 of the characters a-z, 0-9 and '-'")
+            throw .invalidParams("name", "must be 1 to 32 characters of a-z, 0-9 and '-'")
         }
         guard made[name] != nil || made.count < Self.maximumRigs else {
             throw BusError(

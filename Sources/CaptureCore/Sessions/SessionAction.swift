@@ -90,7 +90,7 @@ public enum SessionAction: Hashable, Sendable {
         default:
             throw .invalidParams(
                 place,
-                "is no action; there are addInput, removeInput, setInput, addOutput, removeOutput, setOutput, preset, "
+                "is not an action; the actions are addInput, removeInput, setInput, addOutput, removeOutput, setOutput, preset, "
                     + "priority and connection")
         }
     }
@@ -182,7 +182,7 @@ public enum SessionAction: Hashable, Sendable {
         }
         options.frameRate = try setting(&reader, "frameRate") { json, path throws(BusError) in
             guard let rate = json.double, rate >= 0.000001, rate <= 100_000 else {
-                throw .invalidParams(path, "must be a number of frames a second, above 0 and at most 100000")
+                throw .invalidParams(path, "must be a number of frames per second, above 0 and at most 100000")
             }
             return rate
         }

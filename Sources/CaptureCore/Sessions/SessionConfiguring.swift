@@ -76,7 +76,7 @@ extension CaptureSession {
             throw .deviceNotFound(input.device, known: surroundings.known)
         }
         guard self.input(input.device) == nil else {
-            throw Self.cannotAddInput(input.device, "it is an input of this session already")
+            throw Self.cannotAddInput(input.device, "it is already an input of this session")
         }
         guard inputs.count < Self.maximumInputs else {
             throw Self.cannotAddInput(input.device, "a session has at most \(Self.maximumInputs) inputs")
@@ -124,7 +124,7 @@ extension CaptureSession {
         guard input.frameRate == nil else {
             throw .invalidParams(
                 path,
-                "frameRate: \(input.device) is a microphone and has none; activeFormat takes a rate, as in {\"rate\": 48000}"
+                "frameRate: \(input.device) is a microphone and has no frame rate; set a sample rate with activeFormat, as in {\"rate\": 48000}"
             )
         }
         guard let sound = surroundings.device(input.device)?.sound else { return }
@@ -170,11 +170,11 @@ extension CaptureSession {
             guard !outputs.contains(where: { $0.kind == kind }) else {
                 throw Self.cannotAddOutput(kind, "a session has at most one \(kind.rawValue) output")
             }
-        case .metadata: throw Self.cannotAddOutput(kind, "this bus looks for nothing in the pictures")
+        case .metadata: throw Self.cannotAddOutput(kind, "this bus does not detect metadata in pictures")
         case .videoData, .audioData, .preview: break
         }
         if let id, output(id) != nil {
-            throw Self.cannotAddOutput(kind, "this session has an output '\(id)' already")
+            throw Self.cannotAddOutput(kind, "this session already has an output '\(id)'")
         }
         let output = SessionOutput(id: id ?? freeID(kind), kind: kind)
         outputs.append(try output.with(options, path: "\(path).addOutput"))
@@ -204,7 +204,7 @@ extension CaptureSession {
                 // Of a movie's connections some are of sound: what is said of pictures is not about them.
                 guard input == nil || orientation == nil && mirrored == nil else {
                     throw .invalidParams(
-                        path, "the connection of a microphone has no pictures to be turned or mirrored")
+                        path, "the connection of a microphone has no pictures to rotate or mirror")
                 }
                 connections[index].isEnabled = isEnabled ?? connections[index].isEnabled
                 continue
@@ -257,20 +257,20 @@ extension SessionOutput {
         if kind == .photo { return try withPhoto(options, path: path) }
         guard options.preRoll == .keep, options.sceneMonitoring == .keep, options.livePhoto.isNone else {
             throw .invalidParams(
-                path, "preRoll, photoSettingsForSceneMonitoring and those of live photos are of photo outputs")
+                path, "preRoll, photoSettingsForSceneMonitoring and those of live photos are for photo outputs only")
         }
         guard options.isBlankWhenDenied == .keep else {
-            throw .invalidParams(path, "whenDenied is of movie outputs: nothing is on a topic that is denied")
+            throw .invalidParams(path, "whenDenied is for movie outputs only; a denied topic publishes nothing")
         }
         if kind == .audioData { return try withSound(options, path: path) }
         guard kind.isTopic else {
             throw .invalidParams(path, "a \(kind.rawValue) output has no options of its own")
         }
         guard options.rate == .keep, options.channels == .keep else {
-            throw .invalidParams(path, "rate and channels are of sound; pictures have a frameRate")
+            throw .invalidParams(path, "rate and channels are for sound; pictures have a frameRate")
         }
         if case .set(let sound) = options.soundFormat, sound != .native {
-            throw .invalidParams(path, "\(sound.rawValue) is a format of sound")
+            throw .invalidParams(path, "\(sound.rawValue) is a sound format")
         }
         var output = self
         output.format = options.format.applied(to: format)
@@ -278,9 +278,9 @@ extension SessionOutput {
         output.frameRate = options.frameRate.applied(to: frameRate)
         output.quality = options.quality.applied(to: quality)
         let encoding = output.format ?? kind.encoding
-        if output.quality != nil, encoding != .jpeg { throw .invalidParams(path, "quality goes with jpeg only") }
+        if output.quality != nil, encoding != .jpeg { throw .invalidParams(path, "quality is for jpeg only") }
         if output.dimensions != nil, encoding == .native {
-            throw .invalidParams(path, "native is the picture as it is; it has no size of its own")
+            throw .invalidParams(path, "native is the unchanged picture; it takes no size")
         }
         if let size = output.dimensions, [.yuyv, .nv12, .i420].contains(encoding), size.width % 2 + size.height % 2 > 0
         {
@@ -326,18 +326,18 @@ extension SessionOutput {
     fileprivate func withSound(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
         guard options.dimensions == .keep, options.frameRate == .keep, options.quality == .keep else {
             throw .invalidParams(
-                path, "an audioData output has a format, a rate and channels, and nothing of a picture")
+                path, "an audioData output takes only a format, a rate and channels")
         }
         if case .set(let picture) = options.format, picture != .native {
             throw .invalidParams(
-                path, "\(picture.rawValue) is a format of pictures; of sound there are native, s16 and f32")
+                path, "\(picture.rawValue) is a picture format; sound formats are native, s16 and f32")
         }
         var output = self
         output.soundFormat = options.soundFormat.applied(to: soundFormat)
         output.rate = options.rate.applied(to: rate)
         output.channels = options.channels.applied(to: channels)
         if output.soundFormat == .native, output.rate != nil || output.channels != nil {
-            throw .invalidParams(path, "native is the sound as it is; it has no rate and channels of its own")
+            throw .invalidParams(path, "native is the unchanged sound; it takes no rate and no channels")
         }
         return output
     }

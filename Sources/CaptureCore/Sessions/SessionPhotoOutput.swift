@@ -7,15 +7,15 @@ extension CaptureSession {
         if outputs.contains(where: { $0.kind == .movie }) {
             return "a session with a movie output makes no live photos"
         }
-        if preset == .high { return "the preset high is for movies; photo is for photos" }
+        if preset == .high { return "the preset 'high' is for movies; use the preset 'photo'" }
         let cameras = connections(of: output.id).filter(\.isEnabled)
         guard cameras.count == 1, let camera = cameras.first?.input else {
             return
-                "live photos are of one camera, and the photo output has \(cameras.isEmpty ? "none" : "\(cameras.count)")"
+                "a live photo needs exactly one camera; the photo output has \(cameras.isEmpty ? "none" : "\(cameras.count)")"
         }
         guard let formats = device(camera)?.formats else { return nil }
         guard formats.contains(where: { !$0.pixelFormat.photoCodecs.isEmpty }) else {
-            return "\(camera) has no format that a JPEG can be made of"
+            return "\(camera) has no format that can be converted to JPEG"
         }
         return nil
     }

@@ -46,7 +46,7 @@ public struct SoundPlanner: Sendable {
         guard change.frameRate == nil else {
             throw .invalidParams(
                 ConfigurationChange.path(of: "frameRate", in: path),
-                "\(change.device) is a microphone and has none; activeFormat takes a rate, as in {\"rate\": 48000}")
+                "\(change.device) is a microphone and has no frame rate; set a sample rate with activeFormat, as in {\"rate\": 48000}")
         }
         var plan = SoundPlan()
         if let request = change.activeFormat {
@@ -54,7 +54,7 @@ public struct SoundPlanner: Sendable {
             let isExact = try isJustSo(plan.format, request, current.format)
             if !isExact, let given = plan.format {
                 let nearest = given.json(id: description.formatID(of: given))
-                let why = "\(change.device) has no such format."
+                let why = "\(change.device) doesn't have this format."
                 guard mode == .nearest else {
                     throw BusError(
                         .formatUnsupported, "\(why) The nearest is \(given.words).", ["nearest": nearest])
@@ -78,7 +78,7 @@ public struct SoundPlanner: Sendable {
         case .id(let id):
             guard let row = description.formats.first(where: { $0.id == id }) else {
                 throw BusError(
-                    .formatUnsupported, "\(device) has no format \(id); device.formats lists what it has.",
+                    .formatUnsupported, "\(device) has no format \(id); device.formats lists its formats.",
                     ["nearest": current.json(id: description.formatID(of: current))])
             }
             return row.nearest(to: current, SoundFormatRequest(sampleFormat: row.sampleFormat))
@@ -121,14 +121,14 @@ public struct SoundPlanner: Sendable {
             guard let control = usable.first(where: { $0.name == name }) else {
                 throw BusError(
                     .controlUnsupported,
-                    "\(change.device) has no control \(name); device.controls lists what it has.",
+                    "\(change.device) has no control \(name); device.controls lists its controls.",
                     [
                         "control": .string(name),
                         "supported": JSONValue(usable.filter { !$0.flags.contains(.readOnly) }.map(\.name).sorted()),
                     ])
             }
             guard !control.flags.contains(.readOnly) else {
-                throw BusError(.controlReadOnly, "\(name) can only be read.", ["control": .string(name)])
+                throw BusError(.controlReadOnly, "\(name) is read-only.", ["control": .string(name)])
             }
             let controlPath = ConfigurationChange.path(of: "controls.\(name)", in: path)
             let input = ControlInput(control: control, path: controlPath, mode: mode)

@@ -110,7 +110,7 @@ public struct Take: Hashable, Sendable {
         try checkIsPaused()
         if remaining == 0 {
             throw BusError(
-                .limitExceeded, "The take \(self.id) is as long as it may be; delete a segment of it, or finish it.",
+                .limitExceeded, "The take \(self.id) has reached its maxDuration; delete a segment or finish it.",
                 ["limit": "maxDuration", "maximum": maxDuration.map(JSONValue.integer) ?? .null])
         }
         guard segments.count < Self.maximumSegments else {
@@ -157,7 +157,7 @@ public struct Take: Hashable, Sendable {
     /// - Throws: `recordingInProgress` while one is recorded; `notRecording` when there are none, or the take is over.
     public mutating func finish() throws(BusError) -> Action {
         try checkIsPaused()
-        guard !segments.isEmpty else { throw notRecording("The take \(id) has no segments to be joined.") }
+        guard !segments.isEmpty else { throw notRecording("The take \(id) has no segments to join.") }
         state = .finishing
         return .join(segments)
     }
@@ -261,7 +261,7 @@ public struct Take: Hashable, Sendable {
             throw .invalidParams("segments", "are too many, or of what is over")
         }
         guard (current != nil) == (state == .recording || state == .ending) else {
-            throw .invalidParams("current", "does not go with the state \(state.rawValue)")
+            throw .invalidParams("current", "does not match the state \(state.rawValue)")
         }
     }
 }

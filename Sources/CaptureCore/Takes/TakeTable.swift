@@ -25,7 +25,7 @@ public struct TakeTable: Hashable, Sendable, StoredTable {
         guard let take = byID[id] else {
             throw BusError(
                 .takeNotFound,
-                "There is no take '\(id.prefix(64))' (any more); take.list answers those that there are.",
+                "There is no take '\(id.prefix(64))', or it has ended; take.list lists the takes.",
                 ["take": .string(id)])
         }
         return take

@@ -100,7 +100,7 @@ struct MemberReader {
     /// Refuses members that nobody asked for.
     func refuseOthers() throws(BusError) {
         if let stranger = members.keys.filter({ !known.contains($0) }).min() {
-            throw .invalidParams(path(of: stranger), "is not known here")
+            throw .invalidParams(path(of: stranger), "is not a known member")
         }
     }
 }

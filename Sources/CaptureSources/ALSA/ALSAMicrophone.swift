@@ -166,7 +166,7 @@ public final class ALSAMicrophone: AudioSource {
         guard facts.card == card else {
             throw SourceError(
                 .disconnected, operation: "snd_pcm_open", errno: ENODEV,
-                message: "\(identity.localizedName) has been plugged in anew")
+                message: "\(identity.localizedName) has been plugged in again")
         }
         opened = Opened(pcm: pcm, formats: formats, controls: controls)
     }

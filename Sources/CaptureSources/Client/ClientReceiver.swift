@@ -141,7 +141,7 @@ final class ClientReceiverThread: @unchecked Sendable {
             if waits[2].revents != 0 { receive() }
             if waits[1].revents != 0 { accept() }
             if let deadline = writer?.deadline, MonotonicClock.now() >= deadline {
-                cut("a frame did not come whole within two seconds")
+                cut("a frame was not complete within two seconds")
             }
         }
     }
@@ -162,12 +162,12 @@ final class ClientReceiverThread: @unchecked Sendable {
 
     private func admit(_ descriptor: consuming FileDescriptor) {
         guard let peer = PeerCredentials(of: descriptor.rawValue), peer.pid == owner.pid, peer.uid == owner.uid else {
-            return Self.tell(descriptor.rawValue, "unauthorized", "only the process that made this source may send")
+            return Self.tell(descriptor.rawValue, "unauthorized", "only the process that created this source may send frames")
         }
         // One that has gone may not have had its turn yet.
         receive()
         guard writer == nil else {
-            return Self.tell(descriptor.rawValue, "deviceBusy", "there is a connection already, and one at a time")
+            return Self.tell(descriptor.rawValue, "deviceBusy", "another connection is open; only one is allowed at a time")
         }
         writer = Writer(descriptor)
     }

@@ -111,7 +111,7 @@ public final class ReplayCamera: UncontrolledSource {
             // Whoever takes the file away, or replaces it, is heard at the next pass.
             guard try ReplayMaterial.look(path).0 == material.signature else {
                 throw SourceError(
-                    .failed, operation: "replay", message: "\(path) is another one now; it is opened anew")
+                    .failed, operation: "replay", message: "\(path) has been replaced; it is opened again")
             }
             return try material.reader(selection)
         }
@@ -137,7 +137,7 @@ public final class ReplayCamera: UncontrolledSource {
         guard fault == .replug || fault == .none else {
             throw SourceError(
                 .refused, operation: "fault", errno: EINVAL,
-                message: "\(identity.bus): a replay can be plugged in again (replug), and no more")
+                message: "\(identity.bus): a replay supports only the fault 'replug'")
         }
         state.ended = nil
     }

@@ -66,7 +66,7 @@ struct ReplayMaterial {
         guard kind == S_IFREG || kind == S_IFDIR else {
             throw error(
                 .disconnected, "open", errno: EINVAL, "\(path) is neither a file nor a folder",
-                lack: "what it is to play is no movie")
+                lack: "the path is neither a movie nor a folder")
         }
         guard access(path, R_OK) == 0 else { throw missing(path, errno) }
         let signature = Signature(

@@ -88,7 +88,7 @@ final class ReplayPlayer {
                         capture(frame, time)
                     }
                     guard let lastTime else {
-                        throw SourceError(.disconnected, operation: "replay", message: "it has not one whole frame")
+                        throw SourceError(.disconnected, operation: "replay", message: "it has no complete frame")
                     }
                     let end = passStart + lastTime + nominal
                     guard let again else {

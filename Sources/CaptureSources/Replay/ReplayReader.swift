@@ -35,7 +35,7 @@ extension ReplayMaterial {
             throw Self.unusable(path, error)
         }
         guard reader.track == track else {
-            throw SourceError(.failed, operation: "replay", message: "\(path) is another movie now; it is opened anew")
+            throw SourceError(.failed, operation: "replay", message: "\(path) has been replaced; it is opened again")
         }
         return MovieReplayReader(path, reader, image)
     }

@@ -225,7 +225,7 @@ public final class V4L2Camera: VideoSource {
         opened?.cropZoom = nil
         throw SourceError(
             .refused, operation: operation, errno: EINVAL,
-            message: "\(path): the driver doesn't scale what it crops: it can't be zoomed so", control: name)
+            message: "\(path): the driver doesn't scale what it crops, so it can't zoom", control: name)
     }
 
     // MARK: Beside other programs

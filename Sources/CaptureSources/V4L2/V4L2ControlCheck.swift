@@ -7,9 +7,9 @@ extension V4L2Control {
     /// V4L2 takes a value for an inactive control without effect, pulls numbers into the range, and cuts strings off. A caller who is told
     /// that it was set has to be able to rely on it.
     package func refusal(of value: V4L2ControlValue) -> (kind: SourceError.Kind, errno: Int32, why: String)? {
-        if flags.contains(.readOnly) { return (.controlBusy, EACCES, "can only be read") }
+        if flags.contains(.readOnly) { return (.controlBusy, EACCES, "is read-only") }
         if flags.contains(.inactive) {
-            return (.controlBusy, EACCES, "has no effect in the present mode of the camera")
+            return (.controlBusy, EACCES, "has no effect in the camera's current mode")
         }
         if flags.contains(.grabbed) { return (.controlBusy, EBUSY, "can't be changed while the camera is in use") }
         switch (kind, value) {
@@ -18,7 +18,7 @@ extension V4L2Control {
             return contains(number) ? nil : outOfRange
         case (.bitmask, .integer(let number)):
             return number & ~maximum == 0
-                ? nil : (.refused, ERANGE, "has the bits 0x\(String(maximum, radix: 16)) only")
+                ? nil : (.refused, ERANGE, "takes only the bits 0x\(String(maximum, radix: 16))")
         case (.string, .string(let text)):
             guard contains(Int64(text.utf8.count)), !text.utf8.contains(0) else {
                 return (.refused, ERANGE, "takes \(minimum) to \(maximum) bytes of text, none of them zero")

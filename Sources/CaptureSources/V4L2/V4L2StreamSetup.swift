@@ -117,6 +117,6 @@ struct V4L2StreamSetup {
     private var refused: SourceError {
         SourceError(
             .refused, operation: "VIDIOC_REQBUFS", errno: EINVAL,
-            message: "\(node.path): the driver's buffers and the slots don't go together")
+            message: "\(node.path): the driver's buffers don't match the slots")
     }
 }

@@ -60,10 +60,10 @@ struct VirtualControls {
         }
         let control = entries[index].control
         if control.flags.contains(.readOnly) {
-            throw refusal(.controlBusy, EACCES, "\(name) can only be read")
+            throw refusal(.controlBusy, EACCES, "\(name) is read-only")
         }
         if isInactive(control.id) {
-            throw refusal(.controlBusy, EACCES, "\(name) is set by the camera itself in the present mode")
+            throw refusal(.controlBusy, EACCES, "\(name) is set by the camera itself in its current mode")
         }
         if control.type == .button { return }
         let number: Int64

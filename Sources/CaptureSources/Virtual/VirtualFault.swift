@@ -127,7 +127,7 @@ struct VirtualFaults {
         self.refusal = nil
         throw SourceError(
             .refused, operation: operation, errno: EINVAL,
-            message: "\(device): the camera has been told to refuse it", control: control)
+            message: "\(device): an injected fault refuses it", control: control)
     }
 
     /// Whether a stream can be started.
@@ -141,7 +141,7 @@ struct VirtualFaults {
         guard now < noSpaceUntil else { return }
         throw SourceError(
             .noResources, operation: operation, errno: ENOSPC,
-            message: "\(device): not enough bandwidth on the bus, as it has been told")
+            message: "\(device): not enough bandwidth on the bus (an injected fault)")
     }
 
     static func gone(_ operation: String, device: String) -> SourceError {

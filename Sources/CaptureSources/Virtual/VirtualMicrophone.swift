@@ -184,7 +184,7 @@ public final class VirtualMicrophone: AudioSource {
         case .corrupt, .pressure:
             throw SourceError(
                 .refused, operation: "fault", errno: EINVAL,
-                message: "\(identity.bus): no microphone says that its sound is damaged, or that it is under pressure")
+                message: "\(identity.bus): a microphone reports neither damaged sound nor pressure")
         case .none:
             // Not before now: what the stall cost stays lost, also where the sensor's thread is late.
             let now = MonotonicClock.now()

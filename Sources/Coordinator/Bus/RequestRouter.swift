@@ -59,7 +59,7 @@ final class RequestRouter {
     func handle(_ sender: Caller, _ request: Request, _ respond: @escaping ReplyTaker) {
         guard !lifecycle.isStopping, !lifecycle.isFinishing else {
             return respond(
-                .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
+                .failure(BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")))
         }
         let caller: Caller
         do throws(BusError) {

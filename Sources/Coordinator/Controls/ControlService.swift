@@ -146,7 +146,7 @@ final class ControlService: MethodService {
     private static func noCamera(_ device: String) -> BusError {
         BusError(
             .controlUnsupported,
-            "\(device) is a microphone: it has no focus, exposure or zoom; device.controls lists what it has.",
+            "\(device) is a microphone: it has no focus, exposure or zoom; device.controls lists its controls.",
             ["supported": []])
     }
 

@@ -272,7 +272,7 @@ final class WorkerHandle {
         let unanswered = orders.values
         orders = [:]
         for order in unanswered {
-            order.completion(.failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
+            order.completion(.failure(BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")))
         }
     }
 

@@ -309,7 +309,7 @@ final class LibrarianSupervisor {
     // MARK: The end
 
     private static let shuttingDown = BusError(
-        .shuttingDown, "The bus is shutting down; ask again when it is back.")
+        .shuttingDown, "The bus is shutting down; try again when it is back.")
 
     /// Ends all that is under way, and calls the body when it has ended, or after a second: then a disk keeps it.
     func stop(then body: @escaping () -> Void) {

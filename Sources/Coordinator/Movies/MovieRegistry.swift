@@ -94,7 +94,7 @@ final class MovieRegistry {
             ["movie": .string(id)])
     }
 
-    static let shuttingDown = BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
+    static let shuttingDown = BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")
 
     private static func over(_ id: String) -> BusError {
         BusError(.notRecording, "The movie \(id) has ended.", ["movie": .string(id)])

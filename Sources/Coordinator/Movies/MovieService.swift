@@ -68,7 +68,7 @@ final class MovieService: MethodService {
     ) {
         do throws(BusError) {
             guard !lifecycle.isStopping, !lifecycle.isFinishing else {
-                throw BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
+                throw BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")
             }
             // Permission and session may have changed while the cameras were set.
             var now = subject

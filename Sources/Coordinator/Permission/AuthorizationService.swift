@@ -327,7 +327,7 @@ final class AuthorizationService: ProblemReporter {
     /// The bus ends: so do decisions for once, and requests that wait fail.
     func shutDown() {
         for ticket in waiters.keys {
-            end(ticket, .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
+            end(ticket, .failure(BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")))
         }
         let users = book.onceUsers
         guard !users.isEmpty else { return }

@@ -189,7 +189,7 @@ package final class RingSocket<Form: Hashable> {
         do throws(SystemError) {
             packet = try reader.socket.receive(maximumBytes: Self.maximumRequestBytes)
         } catch {
-            if error.code == EMSGSIZE { send(.invalidParams("", "a request has 1024 bytes at most"), to: reader) }
+            if error.code == EMSGSIZE { send(.invalidParams("", "a request has at most 1024 bytes"), to: reader) }
             return close(reader)
         }
         guard let packet else { return }
@@ -201,7 +201,7 @@ package final class RingSocket<Form: Hashable> {
             return close(reader)
         }
         guard let text = request["rendition"] == nil ? "native" : request["rendition"]?.string else {
-            send(.invalidParams("rendition", "a rendition is a text"), to: reader)
+            send(.invalidParams("rendition", "must be a string"), to: reader)
             return close(reader)
         }
         reader.text = text

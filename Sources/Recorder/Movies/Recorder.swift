@@ -118,7 +118,7 @@ public final class Recorder {
         link.onOrder = { [weak self] in self?.handle($0) }
         link.onConnected = { [weak self] in self?.told = nil }
         link.onAbandoned = { [weak self] in
-            self?.logger.warning("no coordinator has come for too long")
+            self?.logger.warning("no coordinator has connected for too long")
             self?.mailbox.end(.shuttingDown)
         }
         loop.eachSecond { [weak self] in

@@ -163,7 +163,7 @@ final class ExposureController {
     }
 
     private func failed(_ error: SourceError) {
-        if !isFailing { logger.warning("the exposure can't be driven", metadata: ["error": "\(error)"]) }
+        if !isFailing { logger.warning("the exposure can't be controlled", metadata: ["error": "\(error)"]) }
         isFailing = true
         guard let task else { return }
         if isAdjusting { end(task) }

@@ -74,7 +74,7 @@ final class MeteringState {
                 isOn = true
                 begin()
             }
-        case ExposureMetering.isAdjusting: throw refusal(.controlBusy, name, "can only be read")
+        case ExposureMetering.isAdjusting: throw refusal(.controlBusy, name, "is read-only")
         default: return false
         }
         return true

@@ -83,7 +83,7 @@ final class ZoomController {
         // The device was opened anew since.
         case .success(false): return end()
         case .failure(let error):
-            logger.warning("a zoom ramp ends before its time", metadata: ["error": "\(error)"])
+            logger.warning("a zoom ramp ends early", metadata: ["error": "\(error)"])
             return end()
         }
         setValue = value

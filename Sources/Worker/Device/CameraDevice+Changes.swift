@@ -121,7 +121,7 @@ extension CameraDevice {
             let left = putBack(before.configuration, undoing: change.plan)
             guard let left else { throw error }
             var error = error
-            error.message += " The device could not be put back: \(left)"
+            error.message += " The device could not be restored: \(left)"
             error.data["notRolledBack"] = true
             throw error
         }
@@ -144,7 +144,7 @@ extension CameraDevice {
     /// Takes back what a change has set at the device, after ``revoke(_:)``.
     func rollBack(_ change: AppliedChange) throws(BusError) -> DeviceSnapshot {
         if let left = putBack(change.before, undoing: change.plan) {
-            throw BusError(.internalError, "\(device) could not be put back: \(left)", ["device": .string(device)])
+            throw BusError(.internalError, "\(device) could not be restored: \(left)", ["device": .string(device)])
         }
         return try translating { () throws(SourceError) in try read() }
     }

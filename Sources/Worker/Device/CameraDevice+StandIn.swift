@@ -51,7 +51,7 @@ extension CameraDevice {
         if standIn.setsFormat { raiseGeneration() }
         if let left {
             isStandInLeft = true
-            throw BusError(.internalError, "\(device) could not be put back: \(left)", ["device": .string(device)])
+            throw BusError(.internalError, "\(device) could not be restored: \(left)", ["device": .string(device)])
         }
         self.standIn = nil
     }

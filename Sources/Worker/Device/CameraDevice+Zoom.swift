@@ -16,7 +16,7 @@ extension CameraDevice {
         else {
             let supported = map.controls.filter { !$0.name.isReadOnly }.map(\.name.rawValue)
             throw BusError(
-                .controlUnsupported, "\(device) can't be zoomed; device.controls lists what it has.",
+                .controlUnsupported, "\(device) has no zoom; device.controls lists its controls.",
                 ["control": "videoZoomFactor", "supported": JSONValue(supported)])
         }
         let to = wish.factor(map)

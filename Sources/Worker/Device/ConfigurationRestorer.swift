@@ -132,13 +132,13 @@ final class ConfigurationRestorer {
             differences.append(
                 NotRestored(
                     path: "activeFormat", wanted: committed.format.json, present: configuration.format.json,
-                    why: refusals["activeFormat"] ?? "The device made another format of it."))
+                    why: refusals["activeFormat"] ?? "The device chose another format."))
         }
         if let wanted = committed.frameDuration, !(configuration.frameDuration?.isNearly(wanted) ?? false) {
             differences.append(
                 NotRestored(
                     path: "frameRate", wanted: wanted.json, present: configuration.frameDuration?.json ?? .null,
-                    why: refusals["frameRate"] ?? "The device made another rate of it."))
+                    why: refusals["frameRate"] ?? "The device chose another frame rate."))
         }
         return differences
     }
@@ -207,7 +207,7 @@ final class ConfigurationRestorer {
         var differences = missing.map { planned in
             NotRestored(
                 path: NotRestored.path(ofControl: planned.name), wanted: planned.value.json, present: .null,
-                why: "The device has no such control any more.")
+                why: "The device no longer has this control.")
         }
         for (control, value) in present {
             let path = NotRestored.path(ofControl: control.name)
@@ -220,19 +220,19 @@ final class ConfigurationRestorer {
                     ControlGate.gates(of: control.id).contains { $0.controller == mode.id && !$0.isOpen(wish.value) }
                 }
                 if isWished ?? true { continue }
-                why = "\(mode.title) is still on and governs it."
+                why = "\(mode.title) is still on and controls it."
             } else if given != nil, !control.keepsItsValue {
                 // What is read of it says nothing of what was set.
                 if why == nil { continue }
             }
             if spared.contains(control.name) {
-                why = "It is changed again and again, by the camera itself or by another program."
+                why = "The camera itself or another program keeps changing it."
             }
             differences.append(
                 NotRestored(
                     path: path, wanted: value.json, present: given?.json ?? .null,
                     why: why
-                        ?? (given == nil ? "It can't be read now." : "The device takes the value and doesn't keep it."))
+                        ?? (given == nil ? "It can't be read now." : "The device accepts the value but doesn't keep it."))
             )
         }
         return differences

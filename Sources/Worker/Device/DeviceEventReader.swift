@@ -62,7 +62,7 @@ final class DeviceEventReader {
         let isDoubted = emptyWakes >= Self.maximumEmptyWakes
         if isDoubted {
             emptyWakes = Self.maximumEmptyWakes
-            if !isDoubtTold { logger.warning("the driver announces events and has none; it is asked less often") }
+            if !isDoubtTold { logger.warning("the driver announces events but has none; it is now polled less often") }
             isDoubtTold = true
         }
         restTimer = loop.schedule(afterMilliseconds: isDoubted ? Self.longRest : Self.rest) { [weak self] in

@@ -22,7 +22,7 @@ extension BusError {
             // Whose processes can't be looked into are not named.
             let names = error.holders.isEmpty ? "another program" : error.holders.named
             self.init(
-                .deviceInUse, "\(device) is in use by \(names); end that first. (\(detail))",
+                .deviceInUse, "\(device) is in use by \(names); end that program first. (\(detail))",
                 [
                     "device": .string(device), "control": error.control.map(JSONValue.string),
                     "by": error.holders.isEmpty ? .null : .array(error.holders.map(\.json)),
@@ -32,7 +32,7 @@ extension BusError {
                 self.init(controlOutOfRange: description?.controls.first { $0.name == name }, name, device, detail)
             } else {
                 self.init(
-                    .formatUnsupported, "\(device) refuses that; choose from its formats. (\(detail))",
+                    .formatUnsupported, "\(device) refuses that format; choose one of its formats. (\(detail))",
                     ["device": .string(device), "nearest": .null])
             }
         case .controlBusy:
@@ -44,20 +44,20 @@ extension BusError {
             // ENOSPC is the USB controller's bandwidth, ENOMEM the kernel's memory: both are a limit that others share.
             self.init(
                 .limitExceeded,
-                "There is no room for \(device) on its bus or in memory; choose a smaller format or stop another camera. (\(detail))",
+                "\(device) has no bandwidth on its bus or no memory; choose a smaller format or stop another camera. (\(detail))",
                 ["device": .string(device), "limit": "deviceResources"])
         case .notPermitted:
             // EPERM is not the file's mode: a unit's DeviceAllow=, which goes by the drivers that were loaded when it started, or a container.
             let remedy =
                 error.errno == EPERM
-                ? "something keeps it from all such devices: start the service again if it is older than their driver"
-                : "let its user into the node's group"
+                ? "access to all such devices is blocked: restart the service if their driver was loaded after it"
+                : "add the service's user to the node's group"
             self.init(
                 .unauthorized, "The service may not open \(device); \(remedy). (\(detail))",
                 ["device": .string(device), "status": "restricted", "needed": "access to the device node"])
         case .silent:
             self.init(
-                .interrupted, "\(device) gives no pictures for now; look after it if that stays so. (\(detail))",
+                .interrupted, "\(device) delivers no pictures at the moment; check the device if that does not change. (\(detail))",
                 ["device": .string(device), "interruption": "noFrames"])
         case .failed:
             self.init(.internalError, "\(device) failed: \(detail)", ["device": .string(device)])

@@ -116,7 +116,7 @@ enum PhotoChange {
     ) -> BusError {
         let supported = now.cameraControls.controls.filter { !$0.name.isReadOnly }.map(\.name.rawValue)
         return BusError(
-            .controlUnsupported, "\(device) has no \(what); device.controls lists what it has.",
+            .controlUnsupported, "\(device) has no \(what); device.controls lists its controls.",
             [
                 "device": .string(device), "control": .string(name.rawValue), "supported": JSONValue(supported),
             ])

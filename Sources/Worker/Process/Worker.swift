@@ -50,7 +50,7 @@ public final class Worker {
             return try CommittedConfiguration(json: json)
         } catch {
             logger.error(
-                "what was committed on this device can't be read; it starts as its driver has it",
+                "the committed settings of this device can't be read; it starts with its driver's settings",
                 metadata: ["problem": "\(error)"])
             return nil
         }
@@ -62,7 +62,7 @@ public final class Worker {
             return try StandIn(json: json)
         } catch {
             logger.error(
-                "what was set on this device for a photo can't be read; it stays", metadata: ["problem": "\(error)"])
+                "the settings made for a photo on this device can't be read; they stay", metadata: ["problem": "\(error)"])
             return nil
         }
     }
@@ -172,7 +172,7 @@ public final class Worker {
         do {
             try faults.run(script)
         } catch {
-            logger.error("the script of faults is left out", metadata: ["problem": "\(error.message)"])
+            logger.error("the fault script is ignored", metadata: ["problem": "\(error.message)"])
         }
     }
 
@@ -229,7 +229,7 @@ public final class Worker {
             self?.photos.abandon()
         }
         link.onAbandoned = { [weak self] in
-            self?.logger.warning("no coordinator has come for too long")
+            self?.logger.warning("no coordinator has connected for too long")
             self?.orders.giveUp { self?.end(.inOrder) }
         }
     }
@@ -312,7 +312,7 @@ public final class Worker {
             answer(
                 .failure(
                     BusError(
-                        .limitExceeded, "Too many look who uses \(options.device); ask again in a moment.",
+                        .limitExceeded, "Too many requests ask who uses \(options.device); try again in a moment.",
                         ["limit": "userReaders"])))
         }
     }

@@ -165,7 +165,7 @@ final class MicrophoneDevice {
         } catch {
             var error = error
             if let left = putBack(before.configuration, undoing: change.plan) {
-                error.message += " The device could not be put back: \(left)"
+                error.message += " The device could not be restored: \(left)"
                 error.data["notRolledBack"] = true
             }
             throw error
@@ -183,7 +183,7 @@ final class MicrophoneDevice {
     /// Takes back what a change has set at the microphone, after ``revoke(_:)``.
     func rollBack(_ change: AppliedSound) throws(BusError) -> SoundSnapshot {
         if let left = putBack(change.before, undoing: change.plan) {
-            throw BusError(.internalError, "\(device) could not be put back: \(left)", ["device": .string(device)])
+            throw BusError(.internalError, "\(device) could not be restored: \(left)", ["device": .string(device)])
         }
         return try translating { () throws(SourceError) in try read() }
     }

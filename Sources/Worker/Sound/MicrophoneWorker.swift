@@ -116,7 +116,7 @@ public final class MicrophoneWorker {
             return try CommittedSound(json: json)
         } catch {
             logger.error(
-                "what was committed on this device can't be read; it starts as its driver has it",
+                "the committed settings of this device can't be read; it starts with its driver's settings",
                 metadata: ["problem": "\(error)"])
             return nil
         }
@@ -152,7 +152,7 @@ public final class MicrophoneWorker {
         do {
             try faults.run(script)
         } catch {
-            logger.error("the script of faults is left out", metadata: ["problem": "\(error.message)"])
+            logger.error("the fault script is ignored", metadata: ["problem": "\(error.message)"])
         }
     }
 
@@ -184,7 +184,7 @@ public final class MicrophoneWorker {
         link.onConnected = { [weak self] in self?.connected() }
         link.onDisconnected = { [weak self] in self?.orders.abandon() }
         link.onAbandoned = { [weak self] in
-            self?.logger.warning("no coordinator has come for too long")
+            self?.logger.warning("no coordinator has connected for too long")
             self?.orders.giveUp { self?.end(.inOrder) }
         }
     }
@@ -347,7 +347,7 @@ public final class MicrophoneWorker {
     private func reportOverrun() {
         let counts = controller.counts
         logger.warning(
-            "sound was lost: it was not fetched in time",
+            "sound was lost: it was not read in time",
             metadata: ["overruns": "\(counts.overruns)", "frames": "\(counts.lostFrames)"])
         tell(
             "overrun",
@@ -386,7 +386,7 @@ public final class MicrophoneWorker {
         answer(
             .failure(
                 BusError(
-                    .limitExceeded, "Too many look who uses \(device); ask again in a moment.",
+                    .limitExceeded, "Too many requests ask who uses \(device); try again in a moment.",
                     ["limit": "userReaders"])))
     }
 

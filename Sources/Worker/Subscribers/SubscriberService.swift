@@ -44,7 +44,7 @@ final class SubscriberService {
             lasting: Rendition(.native),
             unauthorized: BusError(
                 .unauthorized,
-                "This user may not see this camera; authorization.status says why, and 'camerabus ask video --reason TEXT' asks for it.",
+                "This user has no permission for this camera. authorization.status says why; 'camerabus ask video --reason TEXT' requests it.",
                 ["status": "denied", "needed": "video"]))
         connect()
     }

@@ -32,7 +32,7 @@ struct ErrorText {
                 "\(device ?? "The device") is locked by \(ValueText.holder(error.data["holder"])). \(waiting(device))"
         case .lockTimeout:
             let holder = error.data["holder"].flatMap { $0.isNull ? nil : $0 }
-            let whose = holder.map { "is still locked by \(ValueText.holder($0))" } ?? "did not become free in time"
+            let whose = holder.map { "is still locked by \(ValueText.holder($0))" } ?? "was not released in time"
             return
                 "\(device ?? "The device") \(whose). Use a longer --wait; 'camerabus locks' lists the clients that wait."
         case .lockRequired:

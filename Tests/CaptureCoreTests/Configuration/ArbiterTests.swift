@@ -105,7 +105,7 @@ import Testing
             decision.explanation == [
                 "front streams 1280x720 MJPG at 30/s, which serves both: boss gets it as it is, viewer scaled to 640x480.",
                 "camera waits: it wants the format 800x600 YUYV, and boss, which has the higher priority (5 against 0), has the format 1280x720 MJPG.",
-                "Who waits goes on by itself when that is over.",
+                "Waiting sessions resume by themselves when that ends.",
             ])
 
         let after = decide(demands.filter { $0.party.id != "boss" }, current: decision.setting)
@@ -133,7 +133,7 @@ import Testing
                 "front has no rate of more than 30/s in that format, and 120/s are wanted"
             ),
             (.format(FormatSelection(pixelFormat: .nv12, dimensions: vga)), "front has no NV12 at 640x480"),
-            (.size(hd, pixelFormat: .h264), "no such pictures can be made of those that front has"),
+            (.size(hd, pixelFormat: .h264), "the pictures of front can't be converted to that"),
         ] {
             let decision = decide([session("dreamer", wish, priority: 9), session("worker", .size(vga))])
             #expect(decision.told("dreamer") == "unsupported \(why)")

@@ -64,11 +64,11 @@ import Testing
     @Test func `what can't be added says why`() throws {
         let session = try session(["addInput": "back"], ["addOutput": "photo"], ["addOutput": "movie"])
         let cases: [(JSONValue, BusError.Reason, String?)] = [
-            (["addInput": "back"], .cannotAddInput, "it is an input of this session already"),
+            (["addInput": "back"], .cannotAddInput, "it is already an input of this session"),
             (["addInput": "none"], .deviceNotFound, nil),
             (["addOutput": "photo"], .cannotAddOutput, "a session has at most one photo output"),
             (["addOutput": "movie"], .cannotAddOutput, "a session has at most one movie output"),
-            (["addOutput": "metadata"], .cannotAddOutput, "this bus looks for nothing in the pictures"),
+            (["addOutput": "metadata"], .cannotAddOutput, "this bus does not detect metadata in pictures"),
             (["removeInput": "front"], .invalidParams, "'front' is no input of this session"),
             (
                 ["setOutput": ["output": "photo", "width": 100]], .invalidParams,
@@ -80,7 +80,7 @@ import Testing
             ),
             (
                 ["addOutput": ["type": "preview", "format": "bgr", "quality": 3]], .invalidParams,
-                "quality goes with jpeg only"
+                "quality is for jpeg only"
             ),
             (["setInput": ["device": "back", "activeFormat": ["width": 5, "height": 5]]], .formatUnsupported, nil),
             (["addInput": ["device": "front", "activeFormat": "f1", "frameRate": 30]], .frameRateUnsupported, nil),

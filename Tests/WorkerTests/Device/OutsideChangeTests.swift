@@ -9,7 +9,7 @@ import Testing
 
 /// What others change, with a lock and without one, and what a device tells of it.
 extension RestoringTests {
-    @Test("the lock takes the kernel's priority, also when the device is opened anew, and gives it back")
+    @Test("the lock takes the kernel's priority, also when the device is opened again, and gives it back")
     func priority() throws {
         let worker = try worker(nil) { $0.idleCloseMilliseconds = 50 }
         try worker.coordinator.waitForStatus("open") { $0["kernelPriority"] == "default" }
