@@ -67,8 +67,8 @@ public final class CaptureMixer {
 
     deinit { snd_mixer_close(mixer) }
 
-    /// Learns what others have changed since (`snd_mixer_handle_events`). An element whose controls were taken away, which who may open the
-    /// card can do with those of his own, is `ENOENT` from then on.
+    /// Learns what others have changed since (`snd_mixer_handle_events`). An element whose controls were taken away,
+    /// which who may open the card can do with those of his own, is `ENOENT` from then on.
     public func refresh() throws(ALSAError) {
         let result = snd_mixer_handle_events(mixer)
         var left: Set<OpaquePointer> = []
@@ -90,8 +90,8 @@ public final class CaptureMixer {
 
     // MARK: Volume
 
-    /// What the volume can be, in hundredths of a decibel, and how far it is from one value to the next; nil: the driver knows no
-    /// decibels.
+    /// What the volume can be, in hundredths of a decibel, and how far it is from one value to the next; nil: the
+    /// driver knows no decibels.
     public func decibels(of element: Element) -> (range: ClosedRange<Int>, step: Int)? {
         var (low, high, lowest, highest) = (0, 0, 0, 0)
         guard element.hasVolume, let raw = raw[element.index],
@@ -106,7 +106,8 @@ public final class CaptureMixer {
         return (low...high, Self.step(low...high, over: lowest...max(lowest, highest)))
     }
 
-    /// How far it is from one volume to the next. A card says of both what it likes, up to more than the difference can hold.
+    /// How far it is from one volume to the next. A card says of both what it likes, up to more than the difference can
+    /// hold.
     static func step(_ decibels: ClosedRange<Int>, over volumes: ClosedRange<Int>) -> Int {
         let range = Int128(decibels.upperBound) - Int128(decibels.lowerBound)
         let steps = Int128(volumes.upperBound) - Int128(volumes.lowerBound)

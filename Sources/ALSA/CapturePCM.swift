@@ -64,8 +64,8 @@ public final class CapturePCM {
         try space().nearest(wish).parameters
     }
 
-    /// Sets it up as near to a wish as it can, whose format it takes, to be polled once for each period, started by ``start()`` only,
-    /// with times on CLOCK_MONOTONIC. Not while it runs.
+    /// Sets it up as near to a wish as it can, whose format it takes, to be polled once for each period, started by
+    /// ``start()`` only, with times on CLOCK_MONOTONIC. Not while it runs.
     ///
     /// - Returns: what it is set to, and whether it tells times.
     public func configure(_ wish: PCMParameters) throws(ALSAError) -> (parameters: PCMParameters, hasTimes: Bool) {
@@ -117,7 +117,8 @@ public final class CapturePCM {
         try start()
     }
 
-    /// To be polled for input, which comes with each period, and in each state that has something to be told. -1 when there is none.
+    /// To be polled for input, which comes with each period, and in each state that has something to be told. -1 when
+    /// there is none.
     public var descriptor: Int32 {
         // Those of the kernel's PCMs have one; what is made of several PCMs has more, and is not for this wrapper.
         var waits = pollfd(fd: -1, events: 0, revents: 0)

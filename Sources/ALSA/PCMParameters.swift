@@ -45,7 +45,8 @@ public struct PCMParameters: Hashable, Sendable {
     }
 }
 
-/// All that a PCM can be set to, as far as it has not been narrowed down (`snd_pcm_hw_params_t`). Nothing of it changes the device.
+/// All that a PCM can be set to, as far as it has not been narrowed down (`snd_pcm_hw_params_t`). Nothing of it changes
+/// the device.
 public final class PCMSpace {
     private let pcm: CapturePCM
     let raw: OpaquePointer
@@ -139,8 +140,8 @@ public final class PCMSpace {
         return space
     }
 
-    /// Narrows it down to what is nearest to a wish, part by part: the format, which has to do, the channels, the rate, the period and
-    /// the buffer.
+    /// Narrows it down to what is nearest to a wish, part by part: the format, which has to do, the channels, the rate,
+    /// the period and the buffer.
     ///
     /// - Returns: the space, and all that is left in it.
     func nearest(_ wish: PCMParameters) throws(ALSAError) -> (space: PCMSpace, parameters: PCMParameters) {

@@ -85,7 +85,8 @@ public struct SoundCard: Hashable, Sendable {
     }
 }
 
-/// Tells when a card's controls change, whoever changes them (`snd_ctl_subscribe_events`). Used by one thread at a time.
+/// Tells when a card's controls change, whoever changes them (`snd_ctl_subscribe_events`). Used by one thread at a
+/// time.
 public final class CardEvents {
     /// Readable when there is an event; open as long as this object lives.
     public let descriptor: Int32
@@ -123,7 +124,8 @@ public final class CardEvents {
         snd_ctl_event_free(event)
     }
 
-    /// The name of the next control that has changed, come or gone (`Capture Volume`); nil when there is none. Never waits.
+    /// The name of the next control that has changed, come or gone (`Capture Volume`); nil when there is none. Never
+    /// waits.
     public func next() throws(ALSAError) -> String? {
         while true {
             let result = snd_ctl_read(control, event)

@@ -39,7 +39,8 @@ public final class AdmissionSocket {
                         domain: text[2], address: text[3], mechanism: text[5],
                         credential: frames.count == 7 ? Array(frames[6].bytes) : nil))
             }
-            // After 300 the peer's socket tries again by itself, and comes in as soon as it may; 400 would turn it away for good.
+            // After 300 the peer's socket tries again by itself, and comes in as soon as it may; 400 would turn it away
+            // for good.
             let reply = [
                 "1.0", text.count > 1 ? text[1] : "", user == nil ? "300" : "200", user == nil ? "not now" : "OK",
                 user ?? "", "",

@@ -2,10 +2,11 @@ public import LinuxIO
 import Synchronization
 import ZeroMQ
 
-/// Does one kind of work that may take its time on a thread of its own, and tells of it on the loop, which nothing holds up.
+/// Does one kind of work that may take its time on a thread of its own, and tells of it on the loop, which nothing
+/// holds up.
 ///
-/// What is ordered while the thread is busy replaces what was ordered before and is not begun: the last order counts. Likewise a result
-/// that the loop has not come to take yet is replaced by a newer one.
+/// What is ordered while the thread is busy replaces what was ordered before and is not begun: the last order counts.
+/// Likewise a result that the loop has not come to take yet is replaced by a newer one.
 public final class BackgroundWork<Order: Sendable, Outcome: Sendable> {
     private final class Exchange: Sendable {
         struct State {

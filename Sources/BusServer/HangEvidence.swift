@@ -2,9 +2,10 @@ public import LinuxIO
 
 /// Decides whether a process that has not reported for too long hangs, or is only slow.
 ///
-/// A process hangs when it makes no progress although it had the chance to. Time for which a thread of it waits for a processor, or
-/// for its program's pages from the disk, is no such chance. Time for which it sleeps, is stopped (SIGSTOP, a debugger), or sits in a
-/// driver is one. Each look at the process is compared with the look before; nothing is known of the time before the first look.
+/// A process hangs when it makes no progress although it had the chance to. Time for which a thread of it waits for a
+/// processor, or for its program's pages from the disk, is no such chance. Time for which it sleeps, is stopped
+/// (SIGSTOP, a debugger), or sits in a driver is one. Each look at the process is compared with the look before;
+/// nothing is known of the time before the first look.
 public struct HangEvidence: Sendable {
     /// What the kernel says of two processes at one moment.
     public struct Look: Sendable {

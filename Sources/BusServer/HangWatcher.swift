@@ -2,12 +2,13 @@ import LinuxIO
 
 /// Watches that another process reports, and calls back once when it hangs (``HangEvidence``).
 ///
-/// As long as reports come nothing is read of the process. When none has come for the limit it is looked at, again and again, until
-/// it reports, hangs or is watched no more.
+/// As long as reports come nothing is read of the process. When none has come for the limit it is looked at, again and
+/// again, until it reports, hangs or is watched no more.
 public final class HangWatcher {
     /// Milliseconds.
     public struct Limits: Sendable {
-        /// How long a process may be silent until it is looked at. A driver may hold a device's thread for 10 s, but never a loop.
+        /// How long a process may be silent until it is looked at. A driver may hold a device's thread for 10 s, but
+        /// never a loop.
         public var silence: Int64
         /// The same of one that is being loaded, until its first report.
         public var loading: Int64
@@ -83,7 +84,8 @@ public final class HangWatcher {
 
     private var limit: Int64 { (isLoading ? limits.loading : limits.silence) * 1_000_000 }
 
-    // What has been reported may be on its way through libzmq's threads: sockets have their turn between any two of these.
+    // What has been reported may be on its way through libzmq's threads: sockets have their turn between any two of
+    // these.
     private func wait(until time: Int64) {
         timer = loop.schedule(at: time) { [weak self] in self?.look() }
     }

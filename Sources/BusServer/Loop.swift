@@ -27,8 +27,8 @@ public final class Loop {
     private let timer: TimerDescriptor
     private var watches: [Watch] = []
     @exclusivity(unchecked) private var pollSet: PollSet?
-    /// What is waited on, in the order in which it came, and by its index whom to call; made anew only when watches came or went, since a
-    /// turn must not allocate.
+    /// What is waited on, in the order in which it came, and by its index whom to call; made anew only when watches
+    /// came or went, since a turn must not allocate.
     @exclusivity(unchecked) private var turn: [Watch] = []
     @exclusivity(unchecked) private var handlers: [Handler?] = []
     @exclusivity(unchecked) private var isStale = true

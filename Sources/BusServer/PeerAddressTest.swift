@@ -2,10 +2,12 @@ import BusProtocol
 import LinuxIO
 import ZeroMQ
 
-/// Tests at start that libzmq tells who sent a message. It is an undocumented property, on which all identity here rests.
+/// Tests at start that libzmq tells who sent a message. It is an undocumented property, on which all identity here
+/// rests.
 public enum PeerAddressTest {
     /// - Parameter path: where a socket may be made for a moment, in a folder of our own.
-    /// - Throws: ``ServerError/peerAddressMissing(libraryVersion:seen:)`` when it doesn't, or tells something else than the truth.
+    /// - Throws: ``ServerError/peerAddressMissing(libraryVersion:seen:)`` when it doesn't, or tells something else than
+    ///   the truth.
     public static func run(at path: String) throws(ServerError) {
         defer { File.remove(path) }
         let seen: String?

@@ -21,9 +21,9 @@ public enum ServerError: Error, CustomStringConvertible {
 
 /// A socket that peers connect to at a path in the runtime directory.
 ///
-/// `zmq_bind` on ipc would silently steal a path that is in use and leave its mode to the umask; so the listening socket is
-/// made by us, with its mode, and handed over (`ZMQ_USE_FD`). The path is removed when this ends; that of a socket which a service manager
-/// made stays its own.
+/// `zmq_bind` on ipc would silently steal a path that is in use and leave its mode to the umask; so the listening
+/// socket is made by us, with its mode, and handed over (`ZMQ_USE_FD`). The path is removed when this ends; that of a
+/// socket which a service manager made stays its own.
 public final class ServerSocket {
     public struct Options {
         public var kind: Socket.Kind

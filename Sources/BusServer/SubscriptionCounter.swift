@@ -1,5 +1,5 @@
-/// How many subscriptions each connection has: libzmq keeps them all, so a client that goes on subscribing would take memory
-/// for ever.
+/// How many subscriptions each connection has: libzmq keeps them all, so a client that goes on subscribing would take
+/// memory for ever.
 public struct SubscriptionCounter: Sendable {
     /// Of one connection, barriers that it has not taken back among them.
     public static let maximum = 1024

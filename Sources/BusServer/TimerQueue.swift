@@ -1,5 +1,5 @@
-/// What is to be done when, the earliest first; of what is due at the same time, what was put in first. A binary heap: putting in
-/// and taking out cost the logarithm of their number, taking back costs nothing.
+/// What is to be done when, the earliest first; of what is due at the same time, what was put in first. A binary heap:
+/// putting in and taking out cost the logarithm of their number, taking back costs nothing.
 struct TimerQueue<Value> {
     private struct Entry {
         var time: Int64

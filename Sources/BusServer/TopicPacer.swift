@@ -1,7 +1,7 @@
 public import LinuxIO
 
-/// When the present value of a topic is sent again to who comes later: each at most once in a tenth of a second, so that a crowd of subscribers
-/// can't multiply the traffic. What is asked for too soon is sent when it is time.
+/// When the present value of a topic is sent again to who comes later: each at most once in a tenth of a second, so
+/// that a crowd of subscribers can't multiply the traffic. What is asked for too soon is sent when it is time.
 public final class TopicPacer {
     private let loop: Loop
     private let send: (_ topic: String) -> Void

@@ -3,10 +3,11 @@ import Glibc
 import JSON
 import LinuxIO
 
-/// The capture library: a folder with the files, a folder for each day of them, and `entries/<id>.json` for each that says what it is.
+/// The capture library: a folder with the files, a folder for each day of them, and `entries/<id>.json` for each that
+/// says what it is.
 ///
-/// An entry is replaced as a whole and is on the disk when a call returns, so that whoever looks after a crash finds either the old one or
-/// the new. An entry is written by one process at a time: whoever has its lock file, or nobody's.
+/// An entry is replaced as a whole and is on the disk when a call returns, so that whoever looks after a crash finds
+/// either the old one or the new. An entry is written by one process at a time: whoever has its lock file, or nobody's.
 public struct CaptureLibrary: Hashable, Sendable {
     /// Absolute, without a final `/`.
     public let directory: String
@@ -95,7 +96,8 @@ public struct CaptureLibrary: Hashable, Sendable {
 
     /// Puts an entry in the place of the one with its id, if there is one. It is on the disk then.
     ///
-    /// - Throws: ``LibraryError/invalidID(_:)``, ``LibraryError/invalidPath(_:)``; what the system refuses: the old entry is still there then.
+    /// - Throws: ``LibraryError/invalidID(_:)``, ``LibraryError/invalidPath(_:)``; what the system refuses: the old
+    ///   entry is still there then.
     public func replace(_ entry: LibraryEntry) throws(LibraryError) {
         let (file, bytes) = (try file(entry.id), try bytes(of: entry))
         do throws(SystemError) {
@@ -114,7 +116,8 @@ public struct CaptureLibrary: Hashable, Sendable {
         return kept.json.serialized + [UInt8(ascii: "\n")]
     }
 
-    /// Adds an entry that is locked as long as the result lives, or until another takes its place. It is on the disk then.
+    /// Adds an entry that is locked as long as the result lives, or until another takes its place. It is on the disk
+    /// then.
     ///
     /// - Throws: as ``add(_:)``.
     func addHeld(_ entry: LibraryEntry) throws(LibraryError) -> NewFile {
@@ -185,8 +188,9 @@ public struct CaptureLibrary: Hashable, Sendable {
 
     // MARK: What has changed
 
-    /// Which contents of an entry, or of the folder of all, was there at a time: each change makes it another one. Clocks of files stand
-    /// still for a moment, so that what has changed in the last seconds may change again with the same stamp.
+    /// Which contents of an entry, or of the folder of all, was there at a time: each change makes it another one.
+    /// Clocks of files stand still for a moment, so that what has changed in the last seconds may change again with the
+    /// same stamp.
     public struct Stamp: Hashable, Sendable {
         /// The number of its file system.
         public var device: Int64

@@ -78,7 +78,8 @@ public struct LibraryEntry: Hashable, Sendable {
     public var kind: Kind
     /// The file, absolute.
     public var path: String
-    /// Which file that is; nil: it was not made, or not by who is known. What lies at the path is then nobody's to change or remove.
+    /// Which file that is; nil: it was not made, or not by who is known. What lies at the path is then nobody's to
+    /// change or remove.
     public var file: FileIdentity?
     /// The file with a line for each frame, absolute.
     public var sideCar: String?
@@ -124,7 +125,8 @@ public struct LibraryEntry: Hashable, Sendable {
     /// Which of several files of one recording, from 1.
     public var part: Int?
     public var owner: LibraryOwner
-    /// The file that whoever makes it holds with flock(2) for as long as it lives, absolute. nil: the one that its id stands for.
+    /// The file that whoever makes it holds with flock(2) for as long as it lives, absolute. nil: the one that its id
+    /// stands for.
     public var lock: String?
     /// Members that this version doesn't know, kept as they are.
     public private(set) var others: [String: JSONValue] = [:]

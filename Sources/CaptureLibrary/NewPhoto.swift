@@ -3,8 +3,9 @@ import LinuxIO
 
 /// A photo on its way into the library; of a live photo, its picture and its movie.
 ///
-/// Its entry says which files it is before there is anything in them, and each gets its name when all are whole. So whoever's process
-/// ends between two steps leaves either nothing, or an entry with the state `recording` beside files that are whole, or lack.
+/// Its entry says which files it is before there is anything in them, and each gets its name when all are whole. So
+/// whoever's process ends between two steps leaves either nothing, or an entry with the state `recording` beside files
+/// that are whole, or lack.
 public final class NewPhoto {
     // Used by one thread at a time.
 
@@ -26,8 +27,8 @@ public final class NewPhoto {
     /// Makes the files, which have no names yet, and enters them.
     ///
     /// - Parameters:
-    ///   - entry: of the kind `photo`; its path is in the library, and there is no such file. With a movie, which is to lie beside it and isn't
-    ///     there either, it is a live photo.
+    ///   - entry: of the kind `photo`; its path is in the library, and there is no such file. With a movie, which is to
+    ///     lie beside it and isn't there either, it is a live photo.
     ///   - size: bytes that the picture's file is going to have.
     /// - Throws: `EEXIST` and what else the system refuses; ``LibraryError/exists(_:)``. Nothing is left then.
     public init(_ entry: LibraryEntry, size: Int, in library: CaptureLibrary) throws(LibraryError) {
@@ -94,7 +95,8 @@ extension CaptureLibrary {
     /// Stores a photo: a whole file of these bytes, its movie where it is a live photo, and its entry.
     ///
     /// - Parameters:
-    ///   - entry: of the kind `photo`; its path is in the library, and there is no such file. Its `movie` likewise, where it is a live photo.
+    ///   - entry: of the kind `photo`; its path is in the library, and there is no such file. Its `movie` likewise,
+    ///     where it is a live photo.
     ///   - movie: what is copied there.
     ///   - isWanted: asked when the files are whole; false: it is given up.
     /// - Returns: its entry, finished, with the files' identities and the picture's size.

@@ -33,8 +33,8 @@ public struct ControlEvent: Hashable, Sendable {
 
 /// What a device tells by itself, used on the loop thread only. No call blocks.
 ///
-/// Changes that were made through the device's own descriptor are not told. What nobody fetches is bounded: one event for each
-/// control, which stands for all its changes.
+/// Changes that were made through the device's own descriptor are not told. What nobody fetches is bounded: one event
+/// for each control, which stands for all its changes.
 public protocol DeviceEventQueue: AnyObject {
     /// To be polled; stays open as long as this object lives.
     var descriptor: Int32 { get }

@@ -42,8 +42,8 @@ enum Sysfs {
         return USBLink(controller: String(root.path[..<slash]), bus: root.path, speed: speed, busSpeed: root.speed)
     }
 
-    /// Where a device is plugged in, in the words that V4L2's drivers use for `bus_info`: `usb-0000:00:14.0-3`, `platform:snd_aloop.0`,
-    /// `PCI:0000:00:1f.3`; empty where there is nothing to be said.
+    /// Where a device is plugged in, in the words that V4L2's drivers use for `bus_info`: `usb-0000:00:14.0-3`,
+    /// `platform:snd_aloop.0`, `PCI:0000:00:1f.3`; empty where there is nothing to be said.
     static func bus(of directory: String) -> String {
         if let port = usbPort(above: directory) { return port }
         guard let name = directory.split(separator: "/").last,

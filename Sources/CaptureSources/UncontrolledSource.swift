@@ -1,7 +1,8 @@
 public import CaptureCore
 import Glibc
 
-/// A source whose pictures were made elsewhere: it has no controls, nobody to tell of changes, and no other program to keep out.
+/// A source whose pictures were made elsewhere: it has no controls, nobody to tell of changes, and no other program to
+/// keep out.
 public protocol UncontrolledSource: VideoSource {}
 
 extension UncontrolledSource {

@@ -68,10 +68,10 @@ public struct AudioEncoderSettings: Hashable, Sendable {
     }
 }
 
-/// Encodes sound with libavcodec, after libswresample has made of it what the codec takes, in step with the times that come with it: a
-/// clock that drifts is followed by resampling, a hole is filled with silence, what comes twice is left out. PCM of the rate and the
-/// channels that come is not resampled: its samples are those that come, bit by bit (``SamplePacing``). The sound begins at time zero. Used
-/// by one thread at a time.
+/// Encodes sound with libavcodec, after libswresample has made of it what the codec takes, in step with the times that
+/// come with it: a clock that drifts is followed by resampling, a hole is filled with silence, what comes twice is left
+/// out. PCM of the rate and the channels that come is not resampled: its samples are those that come, bit by bit
+/// (``SamplePacing``). The sound begins at time zero. Used by one thread at a time.
 public final class AudioEncoder {
     public let settings: AudioEncoderSettings
     public let input: AudioFormat
@@ -101,7 +101,8 @@ public final class AudioEncoder {
     /// By so much, at most, the pitch may change.
     private static let softLimit = 0.005
     private static let mostChannels = 8
-    /// Nanoseconds: silence is made in pieces once more than that is missing, and there is no sound after a hole of more than an hour.
+    /// Nanoseconds: silence is made in pieces once more than that is missing, and there is no sound after a hole of
+    /// more than an hour.
     private static let (silenceStep, longestHole): (Int64, Int64) = (1_000_000_000, 3_600_000_000_000)
 
     public init(_ settings: AudioEncoderSettings, from input: AudioFormat) throws(MediaError) {
@@ -293,7 +294,8 @@ public final class AudioEncoder {
     ) throws(MediaError) {
         guard let resampler, let frame else { return }
         var (source, left) = (samples, Int32(clamping: count))
-        // With no more room than a frame at a time, what doesn't fit waits in the resampler; a call that gives less has emptied it.
+        // With no more room than a frame at a time, what doesn't fit waits in the resampler; a call that gives less has
+        // emptied it.
         while true {
             if filled == 0 {
                 frame.pointee.nb_samples = Int32(frameSamples)
@@ -311,7 +313,8 @@ public final class AudioEncoder {
             filled += Int(made)
             if filled == frameSamples { try send(body) }
             if Int(made) < room { return }
-            // A count of zero with a source takes what is there, and does not end the stream as a call without one would.
+            // A count of zero with a source takes what is there, and does not end the stream as a call without one
+            // would.
             left = 0
         }
     }

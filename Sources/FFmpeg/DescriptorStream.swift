@@ -1,8 +1,9 @@
 import CFFmpeg
 import Glibc
 
-/// Lets libavformat read from and write to an open descriptor of a plain file, at positions of its own (`pread(2)`, `pwrite(2)`): what the
-/// system says of a failure is kept, and it is up to the owner when all is written and when all of it is synced.
+/// Lets libavformat read from and write to an open descriptor of a plain file, at positions of its own (`pread(2)`,
+/// `pwrite(2)`): what the system says of a failure is kept, and it is up to the owner when all is written and when all
+/// of it is synced.
 final class DescriptorStream {
     private let descriptor: Int32
     private let kept: Int64
@@ -23,7 +24,8 @@ final class DescriptorStream {
     ///   - descriptor: open as long as this lives; not owned.
     ///   - length: so much of the file there is already.
     ///   - kept: what is written before that position is thrown away, since the file has it already.
-    ///   - syncInterval: after so many bytes they are synced, so that no more of them wait for the disk in the end; nil: never.
+    ///   - syncInterval: after so many bytes they are synced, so that no more of them wait for the disk in the end;
+    ///     nil: never.
     init(
         _ descriptor: Int32, writes: Bool, length: Int64 = 0, keeping kept: Int64 = 0,
         syncsEvery syncInterval: Int64? = nil

@@ -9,7 +9,8 @@ public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
 
     init(_ code: AVPixelFormat) { self.code = code }
 
-    /// By FFmpeg's name: `yuyv422`, `bayer_rggb8`, `gray10le`. nil if the library has none of that name that can be read.
+    /// By FFmpeg's name: `yuyv422`, `bayer_rggb8`, `gray10le`. nil if the library has none of that name that can be
+    /// read.
     public init?(named name: String) {
         let code = av_get_pix_fmt(name)
         guard code != AV_PIX_FMT_NONE, sws_isSupportedInput(code) > 0 else { return nil }

@@ -4,8 +4,9 @@ import CFFmpeg
 final class InputFile {
     let format: UnsafeMutablePointer<AVFormatContext>
 
-    /// Containers, elementary streams and pictures that have all of their contents in themselves, by FFmpeg's names. A playlist (`concat`, `hls`,
-    /// `dash`, `imf`) is none: it would have other files opened that its reader may read, and whoever wrote it may not.
+    /// Containers, elementary streams and pictures that have all of their contents in themselves, by FFmpeg's names. A
+    /// playlist (`concat`, `hls`, `dash`, `imf`) is none: it would have other files opened that its reader may read,
+    /// and whoever wrote it may not.
     private static let formats = [
         "apng", "asf", "av1", "avi", "dv", "flv", "gif", "h264", "hevc", "ivf", "m4v", "matroska", "mjpeg",
         "mjpeg_2000", "mov",
@@ -24,7 +25,8 @@ final class InputFile {
         FFmpegLog.silence()
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
-        // Nothing leads anywhere else, and a picture's name is no pattern. What a format doesn't know of these is left over.
+        // Nothing leads anywhere else, and a picture's name is no pattern. What a format doesn't know of these is left
+        // over.
         av_dict_set(&options, "protocol_whitelist", "file", 0)
         av_dict_set(&options, "format_whitelist", Self.formats, 0)
         av_dict_set(&options, "probesize", Self.probe, 0)

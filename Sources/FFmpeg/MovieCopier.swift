@@ -1,6 +1,7 @@
 import CFFmpeg
 
-/// Puts movies one behind the other into one MP4 file as they are stored, with libavformat. Used by one thread at a time.
+/// Puts movies one behind the other into one MP4 file as they are stored, with libavformat. Used by one thread at a
+/// time.
 public final class MovieCopier {
     /// The picture that stands for a movie where it is not played.
     public struct Cover: Sendable {
@@ -38,7 +39,8 @@ public final class MovieCopier {
         public var isUsual: Bool
     }
 
-    /// What they have in common, if the tracks of all of them are alike and MP4 can hold them, so that they can be put one behind the other.
+    /// What they have in common, if the tracks of all of them are alike and MP4 can hold them, so that they can be put
+    /// one behind the other.
     ///
     /// - Parameter paths: of plain files.
     public static func likeness(of paths: [String]) throws(MediaError) -> Likeness? {
@@ -187,8 +189,9 @@ public final class MovieCopier {
         try check("av_write_frame", av_write_frame(output, packet))
     }
 
-    // Players that count samples would hear the sound too early behind a hole in it. So there is none: silence lies in it, and since
-    // that comes in whole pieces the next movie begins where one ends, no more than a piece later than it could.
+    // Players that count samples would hear the sound too early behind a hole in it. So there is none: silence lies in
+    // it, and since that comes in whole pieces the next movie begins where one ends, no more than a piece later than it
+    // could.
     private func bridge(to tracks: Tracks) throws(MediaError) -> Int64 {
         guard end > 0, let packet, let source = tracks.sound, let number = tracks.all.firstIndex(of: source),
             let target = output?.pointee.streams[number], lastStamps[number] != .min,

@@ -1,9 +1,9 @@
 import CFFmpeg
 import Glibc
 
-/// Gives a fragmented MP4 or QuickTime file the index of a plain one, without moving or reading its samples: the index goes behind them,
-/// and then sixteen bytes turn the fragments into the body of a plain file. Until those are written the file is what it was; a
-/// player finds all of it then without looking through the fragments.
+/// Gives a fragmented MP4 or QuickTime file the index of a plain one, without moving or reading its samples: the index
+/// goes behind them, and then sixteen bytes turn the fragments into the body of a plain file. Until those are written
+/// the file is what it was; a player finds all of it then without looking through the fragments.
 public enum MovieIndex {
     /// What is known of a fragmented file without reading its samples.
     public struct Contents: Hashable, Sendable {
@@ -26,7 +26,8 @@ public enum MovieIndex {
     ///   - lastPicture: how long the last picture is shown, nanoseconds; nil: as long as the one before it.
     ///   - mostSamples: the index of a file with more of them would take too much memory.
     /// - Returns: false when the file was left as it was, since it is another kind of file or has too many samples.
-    /// - Throws: also when there is no room on the disk, or the heads of its fragments are damaged; then, too, the file is what it was.
+    /// - Throws: also when there is no room on the disk, or the heads of its fragments are damaged; then, too, the file
+    ///   is what it was.
     public static func complete(
         _ descriptor: Int32, as container: MovieContainer, lastPicture: Int64? = nil, mostSamples: Int = 4_000_000
     ) throws(MediaError) -> Bool {
@@ -196,7 +197,8 @@ private final class FragmentedMovie {
         var duration: Int64 = 0
         for index in 0..<count {
             guard let entry = avformat_index_get_entry(track, index)?.pointee else { continue }
-            // A damaged head may tell of samples that the file doesn't have: an index of them would make it much longer.
+            // A damaged head may tell of samples that the file doesn't have: an index of them would make it much
+            // longer.
             guard entry.pos >= 0, Int64(entry.size) <= length - entry.pos else {
                 throw MediaError("avformat_index_get_entry", cffmpeg_invalid_data())
             }

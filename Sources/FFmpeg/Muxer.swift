@@ -20,12 +20,12 @@ public enum StoredVideo: Hashable, Sendable {
     case raw(ImageFormat)
 }
 
-/// Writes a movie to an open file with libavformat, in fragments that are ended on demand: what has been ended and synced is a movie by
-/// itself (fragmented MP4 and QuickTime; clusters of Matroska). Or sends it to a URL, where there are no fragments. Used by one thread at
-/// a time.
+/// Writes a movie to an open file with libavformat, in fragments that are ended on demand: what has been ended and
+/// synced is a movie by itself (fragmented MP4 and QuickTime; clusters of Matroska). Or sends it to a URL, where there
+/// are no fragments. Used by one thread at a time.
 ///
-/// The times of MP4 and QuickTime are microseconds for video and samples for sound; those of Matroska are milliseconds, since libavformat
-/// knows no others.
+/// The times of MP4 and QuickTime are microseconds for video and samples for sound; those of Matroska are milliseconds,
+/// since libavformat knows no others.
 public final class Muxer {
     /// A track of this movie.
     public struct Track: Hashable, Sendable {
@@ -45,8 +45,8 @@ public final class Muxer {
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// The last time of each track, in its own time base.
     private var lastStamps: [Int64] = []
-    /// What decoders throw away of the beginning of sound lies before zero: all tracks of a file begin so much later, nanoseconds. What is
-    /// sent is without it.
+    /// What decoders throw away of the beginning of sound lies before zero: all tracks of a file begin so much later,
+    /// nanoseconds. What is sent is without it.
     private var padding: Int64 = 0
     private var hasStarted = false
 
@@ -161,7 +161,8 @@ public final class Muxer {
         track.pointee.time_base = AVRational(num: 1, den: Int32(encoder.settings.rate))
         let index = Int(track.pointee.index)
         if container == .matroska, encoder.settings.codec == .opus {
-            // Players take off what the file calls the codec's delay; from some version on libavformat adds it by itself.
+            // Players take off what the file calls the codec's delay; from some version on libavformat adds it by
+            // itself.
             offsets[index] = avformat_version() >> 16 < 60 ? encoder.padding : 0
         } else if url == nil {
             padding = max(padding, encoder.padding)
@@ -188,7 +189,8 @@ public final class Muxer {
 
     /// Writes the beginning of the file, or connects; all tracks are there.
     ///
-    /// - Parameter tags: what stands in the file beside its tracks, by QuickTime's names (`com.apple.quicktime.…`); of QuickTime only.
+    /// - Parameter tags: what stands in the file beside its tracks, by QuickTime's names (`com.apple.quicktime.…`); of
+    ///   QuickTime only.
     /// - Throws: also what the container can't hold.
     public func start(tags: [String: String] = [:]) throws(MediaError) {
         var options: OpaquePointer?
@@ -199,7 +201,8 @@ public final class Muxer {
         // There is no going back to write them.
         if container == .flv { av_dict_set(&options, "flvflags", "no_duration_filesize", 0) }
         if container.isFragmented {
-            // With the last, times are kept as they are, also where a track begins later than another; for one fragment.
+            // With the last, times are kept as they are, also where a track begins later than another; for one
+            // fragment.
             var flags = "frag_custom+empty_moov+default_base_moof+frag_discont"
             if container == .mov, !tags.isEmpty, let format {
                 flags += "+" + Self.tagFlag
@@ -233,7 +236,8 @@ public final class Muxer {
     /// Writes a piece of a track. Its bytes are copied.
     ///
     /// - Parameters:
-    ///   - time: nanoseconds, not below zero. One that is not later than the last of its track becomes the next that can be told.
+    ///   - time: nanoseconds, not below zero. One that is not later than the last of its track becomes the next that
+    ///     can be told.
     ///   - duration: nanoseconds, as far as it is known; of the last one.
     public func write(
         _ bytes: UnsafeRawBufferPointer, to track: Track, at time: Int64, duration: Int64, isKeyFrame: Bool
@@ -279,7 +283,8 @@ public final class Muxer {
         let stamp = max(packet.pointee.pts + offset, lastStamps[track.index] == .min ? 0 : lastStamps[track.index] + 1)
         lastStamps[track.index] = stamp
         if container.isFragmented, stream.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO {
-            // How long a frame is shown is told by the next one. A fragment's last frame must not reach beyond that, or it would be moved.
+            // How long a frame is shown is told by the next one. A fragment's last frame must not reach beyond that, or
+            // it would be moved.
             packet.pointee.duration = 1
         }
         packet.pointee.pts = stamp

@@ -144,7 +144,8 @@ extension PictureCopier {
         try scale(planes, description, as: wanted, to: result)
     }
 
-    /// Writes a picture that lies in memory to a part of a frame, which is planar with 4:2:0. What is around it stays as it is.
+    /// Writes a picture that lies in memory to a part of a frame, which is planar with 4:2:0. What is around it stays
+    /// as it is.
     ///
     /// - Parameters:
     ///   - wanted: with the size of that part.

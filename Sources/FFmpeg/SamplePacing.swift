@@ -1,7 +1,8 @@
 import CFFmpeg
 
-/// Keeps samples that are stored as they are to the times that come with them: a hole is silence, what comes twice is left out. Where the
-/// clock that made them has run away from that of the times, single samples stand twice or are left out, until they are close again.
+/// Keeps samples that are stored as they are to the times that come with them: a hole is silence, what comes twice is
+/// left out. Where the clock that made them has run away from that of the times, single samples stand twice or are left
+/// out, until they are close again.
 struct SamplePacing: Hashable, Sendable {
     /// What becomes of a piece of sound.
     struct Step: Hashable, Sendable {

@@ -1,6 +1,7 @@
 import CFFmpeg
 
-/// A picture's kind, for a ``Scaler`` to read or make. Range and matrix matter for YUV only; grey is always taken as full range.
+/// A picture's kind, for a ``Scaler`` to read or make. Range and matrix matter for YUV only; grey is always taken as
+/// full range.
 public struct ImageDescription: Hashable, Sendable {
     public var format: ImageFormat
     public var width: Int
@@ -87,7 +88,8 @@ public final class Scaler {
         guard let context = sws_alloc_context() else {
             throw ScalerError(operation: "sws_alloc_context", message: "no memory")
         }
-        // Ranges as options before the start: sws_setColorspaceDetails alone comes too late for grey and cascaded contexts.
+        // Ranges as options before the start: sws_setColorspaceDetails alone comes too late for grey and cascaded
+        // contexts.
         let options: [(String, Int64)] = [
             ("srcw", Int64(source.width)), ("srch", Int64(source.height)),
             ("src_format", Int64(source.format.code.rawValue)), ("src_range", source.range == .full ? 1 : 0),
@@ -115,7 +117,8 @@ public final class Scaler {
 
     deinit { sws_freeContext(context) }
 
-    /// Converts one picture. Both must have the planes, strides and sizes that were described; strides must hold a line.
+    /// Converts one picture. Both must have the planes, strides and sizes that were described; strides must hold a
+    /// line.
     public func scale(_ picture: ImagePlanes, to result: ImagePlanes) throws(ScalerError) {
         try check(picture, source)
         try check(result, destination)

@@ -1,9 +1,10 @@
 import CFFmpeg
 
-/// Makes sound of another rate, sample format or number of channels with libswresample, without ever making it louder than it can be.
-/// Used by one thread at a time.
+/// Makes sound of another rate, sample format or number of channels with libswresample, without ever making it louder
+/// than it can be. Used by one thread at a time.
 ///
-/// The first frame that comes out lies on the first that went in; what the resampler needs to look ahead it holds back (``delay``).
+/// The first frame that comes out lies on the first that went in; what the resampler needs to look ahead it holds back
+/// (``delay``).
 public final class SoundConverter {
     public let input: AudioFormat
     public let output: AudioFormat
@@ -15,7 +16,8 @@ public final class SoundConverter {
     public static let rates = 4000...384_000
     /// Numbers of channels that can be made of another number.
     public static let mixableChannels = 1...8
-    /// Of the filter, which is computed at the start: rates without a common measure that lie far apart would need millions.
+    /// Of the filter, which is computed at the start: rates without a common measure that lie far apart would need
+    /// millions.
     private static let maximumCoefficients = 400_000
 
     /// Whether there is a filter from the one rate to the other; one that would be too large is not made.
@@ -68,13 +70,14 @@ public final class SoundConverter {
         swr_free(&context)
     }
 
-    /// How long the sound is that went in and has not come out, nanoseconds: the next frame that comes out lies so much before the next
-    /// that goes in.
+    /// How long the sound is that went in and has not come out, nanoseconds: the next frame that comes out lies so much
+    /// before the next that goes in.
     public var delay: Int64 { swr_get_delay(context, 1_000_000_000) }
 
     /// Converts samples, of whole frames.
     ///
-    /// - Returns: what came out: of a resampler now and then a frame more or less, and at its start none. Good until the next call.
+    /// - Returns: what came out: of a resampler now and then a frame more or less, and at its start none. Good until
+    ///   the next call.
     public func convert(_ samples: UnsafeRawBufferPointer) throws(MediaError) -> UnsafeRawBufferPointer {
         let count = samples.count / input.frameBytes
         let most = swr_get_out_samples(context, Int32(clamping: count))

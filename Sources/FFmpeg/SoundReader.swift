@@ -60,8 +60,8 @@ public final class SoundReader {
         try MediaError.check("avcodec_open2", avcodec_open2(codec, decoder, nil))
     }
 
-    // A resampler for such frames. What a file says at its beginning need not be what it goes on with: one that takes two channels would
-    // look for the second in a frame that has one.
+    // A resampler for such frames. What a file says at its beginning need not be what it goes on with: one that takes
+    // two channels would look for the second in a frame that has one.
     private func prepare(for frame: UnsafeMutablePointer<AVFrame>) throws(MediaError) {
         let decoded = Decoded(
             sample: frame.pointee.format, rate: frame.pointee.sample_rate,
@@ -91,8 +91,8 @@ public final class SoundReader {
 
     /// Goes on to the next piece; nil at the end.
     ///
-    /// - Returns: the time of its first moment, nanoseconds on the file's own clock (about a hundred years of them at most), and its bytes,
-    ///   valid until the next call.
+    /// - Returns: the time of its first moment, nanoseconds on the file's own clock (about a hundred years of them at
+    ///   most), and its bytes, valid until the next call.
     public func next() throws(MediaError) -> (time: Int64, samples: UnsafeRawBufferPointer)? {
         guard let codec, let packet, let frame else { return nil }
         for _ in 0..<Self.patience {

@@ -30,8 +30,8 @@ public struct VideoEncoderSettings: Hashable, Sendable {
     }
 }
 
-/// Encodes pictures to H.264 with libx264 by way of libavcodec, each as soon as it comes (`zerolatency`): nothing is held back that a
-/// power cut could take. Used by one thread at a time.
+/// Encodes pictures to H.264 with libx264 by way of libavcodec, each as soon as it comes (`zerolatency`): nothing is
+/// held back that a power cut could take. Used by one thread at a time.
 public final class VideoEncoder {
     public let settings: VideoEncoderSettings
     private var codec: UnsafeMutablePointer<AVCodecContext>?

@@ -1,4 +1,5 @@
-/// Where everything lies in a ring: bytes from the start of its memory. `Protocol/RING.md` has the same numbers in words.
+/// Where everything lies in a ring: bytes from the start of its memory. `Protocol/RING.md` has the same numbers in
+/// words.
 public enum RingLayout {
     /// `CAMBRING`, as it stands in memory.
     public static let magic: UInt64 = 0x474E_4952_424D_4143

@@ -1,11 +1,11 @@
 /// Who has which slot of a ring, and which one may be filled next: a value, without memory or time.
 ///
-/// A slot is free, being filled, or published. A published one stays until at least ``keep`` frames have been published after
-/// it and nobody it was lent to has it any more. With `filling + keep + lending` slots there is always one to be filled
-/// when fewer than `filling` are being filled.
+/// A slot is free, being filled, or published. A published one stays until at least ``keep`` frames have been published
+/// after it and nobody it was lent to has it any more. With `filling + keep + lending` slots there is always one to be
+/// filled when fewer than `filling` are being filled.
 ///
-/// Besides, the owner may hold published slots for work of its own. When that takes more than what is not lent just now, fewer are
-/// filled at a time, but never fewer than ``fillingAtLeast``.
+/// Besides, the owner may hold published slots for work of its own. When that takes more than what is not lent just
+/// now, fewer are filled at a time, but never fewer than ``fillingAtLeast``.
 public struct RingLedger: Sendable {
     private enum State: Hashable, Sendable {
         case free

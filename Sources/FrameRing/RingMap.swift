@@ -1,6 +1,7 @@
 public import LinuxIO
 
-/// A ring whose frames are told of by messages: each is found where its message says that it lies. Safe to use from any thread.
+/// A ring whose frames are told of by messages: each is found where its message says that it lies. Safe to use from any
+/// thread.
 public final class RingMap: Sendable {
     /// What the ring said of itself when it was mapped.
     public let plan: RingPlan
@@ -27,7 +28,8 @@ public final class RingMap: Sendable {
     ///   - offset: bytes from the start of the ring.
     ///   - bytes: of the frame.
     ///   - stamp: that of its slot.
-    /// - Returns: nil for a place that is none in this ring. Whether the frame is still there, ``RingPicture/isIntact`` says.
+    /// - Returns: nil for a place that is none in this ring. Whether the frame is still there, ``RingPicture/isIntact``
+    ///   says.
     public func picture(slot: Int, offset: Int, bytes: Int, stamp: UInt64) -> RingPicture? {
         guard (0..<plan.description.slots).contains(slot), offset == plan.pixels(slot), stamp & 1 == 0, stamp > 0,
             bytes >= leastBytes, bytes <= plan.description.slotBytes
@@ -65,7 +67,8 @@ public struct RingPicture: Sendable {
     /// Whether all that was read of it so far is good.
     public var isIntact: Bool { ring.isUnchanged(slot, stamp) }
 
-    /// Calls the body with the bytes, which may change meanwhile: what it made of them is good only if ``isIntact`` says so afterwards.
+    /// Calls the body with the bytes, which may change meanwhile: what it made of them is good only if ``isIntact``
+    /// says so afterwards.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -74,7 +77,8 @@ public struct RingPicture: Sendable {
 }
 
 extension RingPlan {
-    /// Reads the head of a ring that somebody else made: from a copy, so that nothing can change between its check and its use.
+    /// Reads the head of a ring that somebody else made: from a copy, so that nothing can change between its check and
+    /// its use.
     init(of view: SharedMemoryView) throws(RingError) {
         do throws(RingError.Flaw) {
             try self.init(head: [UInt8](view.bytes.prefix(RingLayout.headBytes)), memoryBytes: view.bytes.count)

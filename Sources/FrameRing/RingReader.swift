@@ -15,8 +15,9 @@ public struct RingFrame: Hashable, Sendable {
 
 /// A reader's side of a ring. Used by one thread at a time.
 ///
-/// Whatever the memory holds, it never reads outside of it, never waits beyond its time limit, and tells nobody anything: a reader
-/// leaves no trace in the ring. Frames are overwritten in their turn; who was too slow learns it from ``use(_:_:)``.
+/// Whatever the memory holds, it never reads outside of it, never waits beyond its time limit, and tells nobody
+/// anything: a reader leaves no trace in the ring. Frames are overwritten in their turn; who was too slow learns it
+/// from ``use(_:_:)``.
 public final class RingReader {
     /// Which frame is wanted.
     public enum Order: Hashable, Sendable {
@@ -87,7 +88,8 @@ public final class RingReader {
 
     /// A frame as wanted, if there is one now.
     public func poll(_ order: Order = .newest) -> RingFrame? {
-        // The publisher may be ahead by the time that a slot is looked at; not forever, since it must fill it meanwhile.
+        // The publisher may be ahead by the time that a slot is looked at; not forever, since it must fill it
+        // meanwhile.
         for _ in 0..<4 {
             guard let slot = find(order) else { return nil }
             let record = base + plan.record(slot)
@@ -133,7 +135,8 @@ public final class RingReader {
     /// Whether no more frames come.
     public var isClosed: Bool { SharedWord.load32(base + RingLayout.closedOffset) != 0 }
 
-    /// Shows a frame's pixels to the body. They may change while it reads: what it made of them is good only if this returns it.
+    /// Shows a frame's pixels to the body. They may change while it reads: what it made of them is good only if this
+    /// returns it.
     ///
     /// - Returns: nil when the frame was overwritten meanwhile; it counts as late.
     public func use<Result>(_ frame: RingFrame, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
@@ -143,7 +146,8 @@ public final class RingReader {
         } ?? nil
     }
 
-    /// Shows a frame's pixels to the body, which asks for itself whether what it has read so far is good: before it keeps that.
+    /// Shows a frame's pixels to the body, which asks for itself whether what it has read so far is good: before it
+    /// keeps that.
     ///
     /// - Returns: nil for a frame that is none of this ring's.
     public func look<Result>(

@@ -1,7 +1,7 @@
 import LinuxIO
 
-/// What is told of one frame beside its slot's stamp. A period of sound is told of likewise: ``firstFrame`` and ``overruns`` stand in the
-/// place of what pictures have.
+/// What is told of one frame beside its slot's stamp. A period of sound is told of likewise: ``firstFrame`` and
+/// ``overruns`` stand in the place of what pictures have.
 public struct RingRecord: Hashable, Sendable {
     /// Which row of the picture the time belongs to.
     public enum TimestampSource: UInt32, Hashable, Sendable {
@@ -79,7 +79,8 @@ public struct RingRecord: Hashable, Sendable {
     /// Of sound: how often the device has lost some so far, within the stream.
     public var overruns: UInt64 { dropped }
 
-    /// Reads the words behind a stamp, each whole; together they are only good if the stamp is still the same afterwards.
+    /// Reads the words behind a stamp, each whole; together they are only good if the stamp is still the same
+    /// afterwards.
     ///
     /// nil for what no publisher writes.
     init?(_ record: UnsafeRawPointer) {

@@ -52,8 +52,9 @@ public final class RingSubscription {
     /// What became of the frames so far.
     public var counters: RingReader.Counters { past.adding(reader?.counters ?? RingReader.Counters()) }
 
-    /// Waits for a frame that is newer than the last one. Periods of sound come one after the other, whatever the order. Of a format whose frames build on one another they come one after the
-    /// other, whatever the order, and after a loss go on with a key frame.
+    /// Waits for a frame that is newer than the last one. Periods of sound come one after the other, whatever the
+    /// order. Of a format whose frames build on one another they come one after the other, whatever the order, and
+    /// after a loss go on with a key frame.
     ///
     /// - Parameter deadline: CLOCK_MONOTONIC, nanoseconds.
     /// - Returns: nil when none came.
@@ -101,7 +102,8 @@ public final class RingSubscription {
     /// The device gives no frames now: its ring is closed, or there has been none.
     public var hasNoRing: Bool { wantsRing }
 
-    /// The frame that was given last could not be used: of a format whose frames build on one another a key frame comes next.
+    /// The frame that was given last could not be used: of a format whose frames build on one another a key frame comes
+    /// next.
     public func interrupt() { continuity.interrupt() }
 
     private func receive() throws(RingSubscriptionError) {

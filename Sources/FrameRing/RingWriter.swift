@@ -9,9 +9,11 @@ public enum RingClosing: UInt32, Hashable, Sendable {
     case ended = 2
 }
 
-/// The publisher's side of a ring: hands out slots to be filled, and publishes them. The pixels of a slot belong to whoever fills it.
+/// The publisher's side of a ring: hands out slots to be filled, and publishes them. The pixels of a slot belong to
+/// whoever fills it.
 ///
-/// One thread at a time publishes. Another one may take, lend and hold meanwhile; it closes the ring when nobody publishes any more.
+/// One thread at a time publishes. Another one may take, lend and hold meanwhile; it closes the ring when nobody
+/// publishes any more.
 public final class RingWriter: Sendable {
     public let plan: RingPlan
     private let memory: SharedMemory

@@ -9,7 +9,8 @@ struct CropRectangle: Hashable {
 
     var dimensions: Dimensions { Dimensions(width: width, height: height) }
 
-    /// The middle of a picture, so many times less wide and high, rounded to whole blocks of pixels that share their colour.
+    /// The middle of a picture, so many times less wide and high, rounded to whole blocks of pixels that share their
+    /// colour.
     ///
     /// - Parameters:
     ///   - zoom: thousandths.

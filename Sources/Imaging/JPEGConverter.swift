@@ -159,7 +159,8 @@ final class JPEGConverter {
         do { return try body() } catch { throw .damaged(error.message) }
     }
 
-    /// Some bytes too many before a marker are how many cameras end their pictures, and harm nothing; all else is damage.
+    /// Some bytes too many before a marker are how many cameras end their pictures, and harm nothing; all else is
+    /// damage.
     private func judge(_ warning: String?, _ jpeg: UnsafeRawBufferPointer) throws(ConversionError) {
         guard let warning else { return }
         if warning.contains("extraneous bytes before marker"), JPEGStream.hasEnd(jpeg) { return }

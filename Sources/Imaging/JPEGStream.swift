@@ -1,7 +1,7 @@
 /// What can be told of a JPEG picture's markers without decoding it (ITU-T T.81, Annex B).
 public enum JPEGStream {
-    /// True for a picture without Huffman tables (`DHT`), as many UVC cameras and AVI files have them: Motion JPEG means
-    /// the standard ones then, which few programs other than video players know.
+    /// True for a picture without Huffman tables (`DHT`), as many UVC cameras and AVI files have them: Motion JPEG
+    /// means the standard ones then, which few programs other than video players know.
     public static func lacksHuffmanTables(_ jpeg: UnsafeRawBufferPointer) -> Bool {
         startOfScanWithoutTables(jpeg) != nil
     }
@@ -45,7 +45,8 @@ public enum JPEGStream {
         }
     }
 
-    /// Looks only at what comes before the first scan; nil for a picture that has tables, or whose markers make no sense.
+    /// Looks only at what comes before the first scan; nil for a picture that has tables, or whose markers make no
+    /// sense.
     public static func huffmanGap(_ jpeg: UnsafeRawBufferPointer) -> HuffmanGap? {
         startOfScanWithoutTables(jpeg).map { HuffmanGap(offset: $0) }
     }

@@ -24,7 +24,8 @@ public struct MeteredRegion: Hashable, Sendable {
     }
 }
 
-/// Says how bright a part of a picture is, from a few of its pixels, where they lie: in microseconds, and without allocating anything.
+/// Says how bright a part of a picture is, from a few of its pixels, where they lie: in microseconds, and without
+/// allocating anything.
 public struct LumaMeter {
     // Where luma lies in the first plane.
     private struct Samples {

@@ -7,8 +7,8 @@ import TurboJPEG
 ///
 /// What is needed on the way is made at the start or with the first frame; later frames allocate nothing.
 public final class PictureConverter {
-    /// How the result lies: pixel format, size, planes. For JPEG one plane with stride 0, whose `bytes` is the room that
-    /// a picture can take; what one takes is told by ``convert(_:bytesUsed:zoom:into:)``.
+    /// How the result lies: pixel format, size, planes. For JPEG one plane with stride 0, whose `bytes` is the room
+    /// that a picture can take; what one takes is told by ``convert(_:bytesUsed:zoom:into:)``.
     public let outputLayout: FrameLayout
 
     private let reader: FrameReader

@@ -1,7 +1,7 @@
 import FFmpeg
 
-/// Turns planes of the wanted size and writes them as the payload that was asked for: all that does not depend on which part of a frame
-/// they show.
+/// Turns planes of the wanted size and writes them as the payload that was asked for: all that does not depend on which
+/// part of a frame they show.
 final class PictureFinish {
     private let chroma: ChromaLayout?
     private let range: ColorRange

@@ -11,7 +11,8 @@ public struct PictureRequest: Hashable, Sendable {
     public var quality: Int
     /// How it is turned; its dimensions are those of the turned picture.
     public var orientation = PictureOrientation.upright
-    /// No quality was named: a JPEG picture that is only to be turned keeps its own, where it can be turned without decoding it.
+    /// No quality was named: a JPEG picture that is only to be turned keeps its own, where it can be turned without
+    /// decoding it.
     public var keepsQuality = false
 
     /// Its size before it is turned.
@@ -29,11 +30,13 @@ public struct PictureRequest: Hashable, Sendable {
 
 /// What a rendition means for a device that delivers frames of this layout.
 ///
-/// Sizes are those of the turned picture: of a device's 640x480 turned by a quarter 480x640 is the largest. A missing size is the device's, a 0 keeps the aspect. Sizes that follow from the device are rounded down to even
-/// ones where chroma is shared by pixels; JPEG at the device's own size keeps it as it is.
+/// Sizes are those of the turned picture: of a device's 640x480 turned by a quarter 480x640 is the largest. A missing
+/// size is the device's, a 0 keeps the aspect. Sizes that follow from the device are rounded down to even ones where
+/// chroma is shared by pixels; JPEG at the device's own size keeps it as it is.
 ///
 /// - Throws: `formatUnsupported` with `nearest` {width, height} for a size that is larger than the device's, that no
-///   picture can have, or that is odd where the encoding needs even ones; without a size for `native`, which is not made at all.
+///   picture can have, or that is odd where the encoding needs even ones; without a size for `native`, which is not
+///   made at all.
 public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusError) -> PictureRequest {
     let orientation = PictureOrientation(rendition)
     let device = orientation.turned(layout.dimensions)

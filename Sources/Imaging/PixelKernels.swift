@@ -54,8 +54,8 @@ enum PixelKernels {
     }
 }
 
-/// Brings samples from one range to the other: 16–235 (chroma 16–240) to 0–255, or back. In 8-bit fixed point, off by at
-/// most one from the exact value.
+/// Brings samples from one range to the other: 16–235 (chroma 16–240) to 0–255, or back. In 8-bit fixed point, off by
+/// at most one from the exact value.
 enum RangeChange {
     case toFull, toLimited
 

@@ -3,7 +3,8 @@ import Glibc
 
 /// Turns and mirrors planes of pixels.
 enum PlaneTurner {
-    /// Pixels a side that are turned together, so that lines of the source stay in the cache while their columns are read.
+    /// Pixels a side that are turned together, so that lines of the source stay in the cache while their columns are
+    /// read.
     private static let block = 32
 
     /// Turns one plane of 1 or 3 bytes a pixel. The memory of both has all lines of the size; they don't overlap.

@@ -82,7 +82,8 @@ enum SourceFormat: Hashable {
         }
     }
 
-    /// Pixels that belong together: parts of a frame begin and end between them. At least two by two, as other encodings want it.
+    /// Pixels that belong together: parts of a frame begin and end between them. At least two by two, as other
+    /// encodings want it.
     var block: ChromaLayout {
         switch self {
         case .semiPlanar(let chroma, _), .planar(let chroma, _):

@@ -13,7 +13,8 @@ public struct JSONError: Error, Hashable, CustomStringConvertible {
 extension JSONValue {
     /// Reads one JSON document: UTF-8, no member twice, integers within 64 bits, nothing behind it.
     ///
-    /// - Parameter maximumDepth: how deeply arrays and objects may be nested; a deeper text is refused before it is parsed.
+    /// - Parameter maximumDepth: how deeply arrays and objects may be nested; a deeper text is refused before it is
+    ///   parsed.
     public init(parsing bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64) throws(JSONError) {
         if bytes.count <= PlainJSON.shortBytes, let plain = PlainJSON.read(bytes, maximumDepth: maximumDepth) {
             self = plain
@@ -31,11 +32,11 @@ extension JSONValue {
         self = Self.copy(root)
     }
 
-    /// Reads the members of a document that is an object of at most six, in their order: where each of them is looked up once,
-    /// that is cheaper than a dictionary.
+    /// Reads the members of a document that is an object of at most six, in their order: where each of them is looked
+    /// up once, that is cheaper than a dictionary.
     ///
-    /// - Returns: nil for any other document, and for some of these (with escapes, for one), right or wrong: it is to be read as
-    ///   any other.
+    /// - Returns: nil for any other document, and for some of these (with escapes, for one), right or wrong: it is to
+    ///   be read as any other.
     public static func fewMembers(
         parsing bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64
     ) -> [(name: String, value: JSONValue)]? { PlainJSON.members(bytes, maximumDepth: maximumDepth) }

@@ -108,7 +108,8 @@ public struct JSONWriter: Sendable {
         }
     }
 
-    // JSON has no infinities and no NaN (RFC 8259 section 6): they become null, which readers must expect for "unknown".
+    // JSON has no infinities and no NaN (RFC 8259 section 6): they become null, which readers must expect for
+    // "unknown".
     private mutating func number(_ value: Double) {
         guard value.isFinite else { return raw("null") }
         bytes.append(contentsOf: value.description.utf8)

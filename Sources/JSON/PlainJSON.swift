@@ -1,11 +1,11 @@
-/// Reads at once, without a tree in between, what nearly all documents of the bus are made of: texts in ASCII without escapes,
-/// integers and short fractions, no member twice.
+/// Reads at once, without a tree in between, what nearly all documents of the bus are made of: texts in ASCII without
+/// escapes, integers and short fractions, no member twice.
 ///
-/// Whatever is not of that kind is left to the parser, right or wrong: what a text means, and what is said of a wrong one, is
-/// decided there alone.
+/// Whatever is not of that kind is left to the parser, right or wrong: what a text means, and what is said of a wrong
+/// one, is decided there alone.
 struct PlainJSON {
-    /// Documents up to here, as requests are, cost less without a tree; longer ones are the parser's, which is no slower in a build
-    /// that isn't optimized.
+    /// Documents up to here, as requests are, cost less without a tree; longer ones are the parser's, which is no
+    /// slower in a build that isn't optimized.
     static let shortBytes = 1024
 
     private var next: UnsafePointer<UInt8>
@@ -140,7 +140,8 @@ struct PlainJSON {
         let point = next
         guard let mantissa = digits(whole), places + (next - point) <= 15 else { return nil }
         if next < end, next.pointee | 0x20 == UInt8(ascii: "e") { return nil }
-        // Both are whole numbers that a Double holds exactly: their quotient is the nearest to the decimal that there is.
+        // Both are whole numbers that a Double holds exactly: their quotient is the nearest to the decimal that there
+        // is.
         let value = Double(mantissa) / Self.powersOfTen[next - point]
         return .number(isNegative ? -value : value)
     }

@@ -2,8 +2,9 @@ import CaptureLibrary
 import Glibc
 import LinuxIO
 
-/// The folder of a file, held open, so that nobody can put another in its place between two looks. Its way leads over no links but
-/// those on the way to the library itself: whoever may write beside a movie can't have the librarian change another file.
+/// The folder of a file, held open, so that nobody can put another in its place between two looks. Its way leads over
+/// no links but those on the way to the library itself: whoever may write beside a movie can't have the librarian
+/// change another file.
 final class HeldFolder {
     private let descriptor: FileDescriptor
     private let name: String

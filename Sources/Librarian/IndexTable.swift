@@ -10,7 +10,8 @@ enum IndexFailure: Error {
     case database(SQLiteError)
 }
 
-/// What a database knows of the library's entries: by what each can be chosen, and by its stamp, whether that is still so.
+/// What a database knows of the library's entries: by what each can be chosen, and by its stamp, whether that is still
+/// so.
 struct IndexTable {
     /// An entry that may be meant.
     struct Place: Hashable {
@@ -23,9 +24,11 @@ struct IndexTable {
 
     /// Another one for another meaning of what is in it.
     static let version: Int64 = 1
-    /// What has changed so short a time ago, nanoseconds, may change again with the same stamp: file systems count in up to two seconds.
+    /// What has changed so short a time ago, nanoseconds, may change again with the same stamp: file systems count in
+    /// up to two seconds.
     private static let margin: Int64 = 3_000_000_000
-    /// Entries that are written at once: others can read it in between, and what is written stays when this process is ended.
+    /// Entries that are written at once: others can read it in between, and what is written stays when this process is
+    /// ended.
     private static let batch = 5000
     /// KiB of it that are held in memory.
     private static let cache = 32768

@@ -30,8 +30,8 @@ public struct Librarian {
     /// - Parameters:
     ///   - output: a descriptor that takes the part of a file; standard input unless said otherwise.
     ///   - progress: told how much of a take is joined, from 0 to 1; returns false to end.
-    /// - Throws: `entryNotFound`, `recordingInProgress`, `pathNotAllowed`, `invalidParams`, `diskFull`, `cancelled`; `internalError` for what the
-    ///   system refuses.
+    /// - Throws: `entryNotFound`, `recordingInProgress`, `pathNotAllowed`, `invalidParams`, `diskFull`, `cancelled`;
+    ///   `internalError` for what the system refuses.
     public func answer(
         _ request: LibrarianRequest, output: Int32 = 0,
         progress: @escaping (Double) -> Bool = { _ in true }
@@ -50,7 +50,8 @@ public struct Librarian {
 
     // MARK: What there is
 
-    /// Calls the body with each entry that may be meant, the newest first, and with its id alone where it can't be read, until it returns false.
+    /// Calls the body with each entry that may be meant, the newest first, and with its id alone where it can't be
+    /// read, until it returns false.
     private func forEach(
         _ filter: LibrarianRequest.Filter, _ uid: UInt32?, in index: LibraryIndex,
         _ body: (Result<LibraryEntry, LibraryError>, String) -> Bool
@@ -192,7 +193,8 @@ public struct Librarian {
 
     // MARK: Who makes it
 
-    /// Whether a process that lives makes it, or that can't be known. Ids are given once: what nobody makes any more nobody begins to make.
+    /// Whether a process that lives makes it, or that can't be known. Ids are given once: what nobody makes any more
+    /// nobody begins to make.
     func isBeingMade(_ entry: LibraryEntry) -> Bool {
         let locks = Set([entry.lock, runtimeDirectory.movieLock(entry.id)].compactMap(\.self))
         return locks.contains(where: isHeld) || isBeingWritten(entry)

@@ -6,8 +6,9 @@ import SQLite
 
 /// Finds entries of the library without reading all of them.
 ///
-/// It lies beside the entries (`index.sqlite3`). They stay the truth, and it is never needed: one that is missing, damaged or of another
-/// version is made anew, and where it can't be written, as on a disk that is full, the same is done in memory.
+/// It lies beside the entries (`index.sqlite3`). They stay the truth, and it is never needed: one that is missing,
+/// damaged or of another version is made anew, and where it can't be written, as on a disk that is full, the same is
+/// done in memory.
 final class LibraryIndex {
     private let library: CaptureLibrary
     private let now: Int64
@@ -146,8 +147,9 @@ final class LibraryIndex {
     }
 }
 
-/// Makes the file, or takes it away from others, before SQLite opens it: an index tells who was recorded when. What SQLite makes beside it, it
-/// makes with the same mode. Nothing is opened for it, as closing that would let go of what SQLite has locked.
+/// Makes the file, or takes it away from others, before SQLite opens it: an index tells who was recorded when. What
+/// SQLite makes beside it, it makes with the same mode. Nothing is opened for it, as closing that would let go of what
+/// SQLite has locked.
 private func makePrivate(_ path: String) {
     if mknod(path, S_IFREG | 0o600, 0) != 0 { chmod(path, 0o600) }
 }

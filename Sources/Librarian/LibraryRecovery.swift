@@ -12,7 +12,8 @@ extension Librarian {
         case settled(LibraryEntry)
         /// Somebody makes it.
         case recording
-        /// A take that was not joined to its end, of which nothing is left but its segments, or a photo that has no file.
+        /// A take that was not joined to its end, of which nothing is left but its segments, or a photo that has no
+        /// file.
         case removed
         /// It is left as it was, for another time.
         case failed(String)

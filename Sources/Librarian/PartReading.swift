@@ -11,8 +11,8 @@ extension Librarian {
 
     /// Writes a part of a file to a descriptor.
     ///
-    /// - Throws: `entryNotFound`, also for a file that isn't there, or another in its place; `recordingInProgress`; `pathNotAllowed` for a file that
-    ///   lies elsewhere than in the library: who had it put there has it.
+    /// - Throws: `entryNotFound`, also for a file that isn't there, or another in its place; `recordingInProgress`;
+    ///   `pathNotAllowed` for a file that lies elsewhere than in the library: who had it put there has it.
     func read(_ part: LibrarianRequest.Part, _ uid: UInt32?, to output: Int32) throws(BusError) -> JSONValue {
         let entry = try find(part.id, uid)
         guard !entry.isUnfinishedTake else { throw .entryNotFound(part.id) }

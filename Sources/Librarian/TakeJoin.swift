@@ -8,8 +8,8 @@ import MovieFile
 
 /// Makes one movie of a take's segments.
 ///
-/// The file is made without a name. Its entry is there before its name is, hidden as long as it is unfinished, so that whoever looks after
-/// a crash finds either the whole take or nothing of it (``Librarian/recover(_:)``).
+/// The file is made without a name. Its entry is there before its name is, hidden as long as it is unfinished, so that
+/// whoever looks after a crash finds either the whole take or nothing of it (``Librarian/recover(_:)``).
 extension Librarian {
     func join(
         _ join: LibrarianRequest.Join, _ uid: UInt32?, _ progress: @escaping (Double) -> Bool
@@ -126,7 +126,8 @@ extension Librarian {
         ]
     }
 
-    /// Milliseconds: a movie of these that lasts less lacks something of them. What recorders and recovery tell of each is not exact.
+    /// Milliseconds: a movie of these that lasts less lacks something of them. What recorders and recovery tell of each
+    /// is not exact.
     private static func leastDuration(of segments: [LibraryEntry]) -> Int64 {
         segments.reduce(0) { $0 &+ max(0, $1.duration - $1.duration / 100 - 500) }
     }
@@ -140,7 +141,8 @@ private struct JoinedSegment {
 /// A file that is to be made, in a folder that is held open: nobody can lead it elsewhere meanwhile.
 private final class JoinTarget {
     let path: String
-    /// The same as it is entered: without links, which nobody follows who looks for the file, but those on the way to the library.
+    /// The same as it is entered: without links, which nobody follows who looks for the file, but those on the way to
+    /// the library.
     let place: String
     private let member: String
     private let folder: HeldFolder

@@ -5,7 +5,8 @@ public import LinuxIO
 ///
 ///     {"timestamp":1234567890,"sequence":42,"dropped":0}
 ///
-/// Lines are written whole, and are kept in memory until that is full or ``sync()`` is called. Used by one thread at a time.
+/// Lines are written whole, and are kept in memory until that is full or ``sync()`` is called. Used by one thread at a
+/// time.
 public final class FrameLog {
     public let path: String
     /// Lines so far.

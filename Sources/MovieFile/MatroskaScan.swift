@@ -76,7 +76,8 @@ enum MatroskaScan {
         return finish(scan, file, last)
     }
 
-    // The last cluster counts where it is one: of a head that was half written the file system may have made another length, with zeros.
+    // The last cluster counts where it is one: of a head that was half written the file system may have made another
+    // length, with zeros.
     private static func finish(_ scan: MovieScan, _ file: FileBytes, _ last: Last?) -> MovieScan {
         var scan = scan
         guard let last else { return scan }
@@ -89,7 +90,8 @@ enum MatroskaScan {
         return scan
     }
 
-    // In milliseconds, as libavformat writes them: until the last block begins. nil: it doesn't consist of whole elements with a block among them.
+    // In milliseconds, as libavformat writes them: until the last block begins. nil: it doesn't consist of whole
+    // elements with a block among them.
     private static func duration(_ file: FileBytes, _ cluster: Element) -> Int64? {
         guard let end = cluster.end else { return nil }
         var (offset, base, latest) = (cluster.start, Int64?.none, Int64?.none)

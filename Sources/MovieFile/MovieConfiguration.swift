@@ -40,8 +40,8 @@ public struct MovieAudio: Hashable, Sendable {
 public struct MovieLimits: Hashable, Sendable {
     /// `maxRecordedDuration`, nanoseconds.
     public var maxRecordedDuration: Int64?
-    /// `maxRecordedFileSize`, bytes: the finished file has no more. How large a frame is that is encoded here is known too late: it is
-    /// taken to be no larger than the largest before it.
+    /// `maxRecordedFileSize`, bytes: the finished file has no more. How large a frame is that is encoded here is known
+    /// too late: it is taken to be no larger than the largest before it.
     public var maxRecordedFileSize: Int64?
     /// `minFreeDiskSpaceLimit`, bytes: so much stays free for others.
     public var minFreeDiskSpaceLimit: Int64?
@@ -62,11 +62,12 @@ public struct MovieConfiguration: Hashable, Sendable {
     public var audio: MovieAudio?
     /// Frames a second that are to be expected; the true times are those that come with the frames.
     public var frameRate: Double
-    /// Frames a second that the movie has: each frame goes to the nearest time of that rate. Where none comes the last one is repeated, and where
-    /// more than one come only the first is taken, which is counted. Not for H.264 that is stored as it comes, since its frames build on
-    /// one another. nil: the times are those that come with the frames.
+    /// Frames a second that the movie has: each frame goes to the nearest time of that rate. Where none comes the last
+    /// one is repeated, and where more than one come only the first is taken, which is counted. Not for H.264 that is
+    /// stored as it comes, since its frames build on one another. nil: the times are those that come with the frames.
     public var constantFrameRate: Double?
-    /// Nanoseconds: what a power cut can cost, with one frame more, and beside what the disk itself holds back. AVFoundation's is 10 s, too.
+    /// Nanoseconds: what a power cut can cost, with one frame more, and beside what the disk itself holds back.
+    /// AVFoundation's is 10 s, too.
     public var movieFragmentInterval: Int64 = 10_000_000_000
     /// Bytes: a fragment that becomes larger ends earlier, since all of it is in memory until then.
     public var fragmentSize = 16 << 20

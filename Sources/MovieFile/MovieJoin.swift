@@ -20,20 +20,23 @@ public struct JoinedMovie: Hashable, Sendable {
 
 /// Joins the segments of a take into one MP4 file, with the first frame as its cover.
 public enum MovieJoin {
-    /// A joined movie that is on the disk as a whole, and that nobody finds until it is published. Nothing is left of one that isn't.
+    /// A joined movie that is on the disk as a whole, and that nobody finds until it is published. Nothing is left of
+    /// one that isn't.
     public struct Whole {
         public let movie: JoinedMovie
         public let file: NewFile
     }
 
-    /// Joins movies in their order: as they are stored, where that is the same codec with the same parameters in all of them and MP4 can
-    /// hold it, else encoded anew as H.264 and AAC. Picture and sound of each stay in step, also for who counts samples.
+    /// Joins movies in their order: as they are stored, where that is the same codec with the same parameters in all of
+    /// them and MP4 can hold it, else encoded anew as H.264 and AAC. Picture and sound of each stay in step, also for
+    /// who counts samples.
     ///
     /// - Parameters:
     ///   - segments: paths of plain files, which are only read.
     ///   - path: of a new file.
-    ///   - preset: the picture is no larger than this, and picture and sound are H.264 and AAC; smaller ones stay as they are, those of another
-    ///     shape get black borders. nil: what has to be encoded anew is no larger than 1280x720.
+    ///   - preset: the picture is no larger than this, and picture and sound are H.264 and AAC; smaller ones stay as
+    ///     they are, those of another shape get black borders. nil: what has to be encoded anew is no larger than
+    ///     1280x720.
     ///   - isEncoded: in any case.
     ///   - progress: told how much is done, nanoseconds of the movie, never less than before; returns false to end.
     /// - Returns: nil if it was to end; there is no file then.

@@ -6,15 +6,16 @@ import Synchronization
 
 /// Sends a movie to a media server, by RTSP, SRT or RTMP, as ``MovieWriter`` writes one to a file.
 ///
-/// What is added goes into a bounded queue and never waits; a thread of its own encodes and sends it, connects, and does so again when the
-/// connection is lost. Each connection begins with a key frame, at time zero. For any thread.
+/// What is added goes into a bounded queue and never waits; a thread of its own encodes and sends it, connects, and
+/// does so again when the connection is lost. Each connection begins with a key frame, at time zero. For any thread.
 public final class MovieStream: Sendable {
     public let configuration: StreamConfiguration
 
     private let run: Run
     private let thread: NamedThread
 
-    /// Begins to connect. An encoder that can't be made, or a codec that can't be sent, is an error here; a server that isn't there is not.
+    /// Begins to connect. An encoder that can't be made, or a codec that can't be sent, is an error here; a server that
+    /// isn't there is not.
     ///
     /// - Parameter onChange: told of each change, on the stream's own thread, which has to wait for it.
     public init(
@@ -57,10 +58,11 @@ public final class MovieStream: Sendable {
         run.append(.sound, samples, at: time, isKeyFrame: true)
     }
 
-    /// Sends what is in the queue, if it is connected, says that it is over, and waits until that is done. Nothing is taken afterwards.
+    /// Sends what is in the queue, if it is connected, says that it is over, and waits until that is done. Nothing is
+    /// taken afterwards.
     ///
-    /// - Parameter duration: nanoseconds that this may take, at most a day, and a second more. What takes longer, as the system's look-up of a
-    ///   server's name can, ends by itself later.
+    /// - Parameter duration: nanoseconds that this may take, at most a day, and a second more. What takes longer, as
+    ///   the system's look-up of a server's name can, ends by itself later.
     public func close(within duration: Int64) {
         let time = MonotonicClock.now() + min(max(0, duration), Self.longestClose)
         run.close(by: time)

@@ -9,8 +9,8 @@ extension MovieWriter {
     /// Whether it is paused.
     public var isPaused: Bool { timeline.isCut && resumption == nil }
 
-    /// Pauses: what comes from that time on is cut out, and what is in the movie is on the disk when this returns. Frames and sound from before
-    /// that time may still come, and are put on the disk once all have come.
+    /// Pauses: what comes from that time on is cut out, and what is in the movie is on the disk when this returns.
+    /// Frames and sound from before that time may still come, and are put on the disk once all have come.
     ///
     /// - Parameter time: nanoseconds on the clock of frames and sound. If some have come from later, it is behind them.
     public func pause(at time: Int64) throws(MovieError) {
@@ -26,8 +26,8 @@ extension MovieWriter {
         try endFragment()
     }
 
-    /// Goes on: what comes from that time on follows on what came before the pause, picture and sound in step. H.264 that is stored
-    /// as it comes goes on with the next key frame, and the sound with it.
+    /// Goes on: what comes from that time on follows on what came before the pause, picture and sound in step. H.264
+    /// that is stored as it comes goes on with the next key frame, and the sound with it.
     ///
     /// - Parameter time: nanoseconds on the clock of frames and sound. If some have come from later, it is behind them.
     public func resume(at time: Int64) {

@@ -3,11 +3,12 @@ import FFmpeg
 import Glibc
 public import LinuxIO
 
-/// Writes one movie, so that a crash or a power cut costs no more than its last fragment (`AVAssetWriter`, `AVCaptureMovieFileOutput`).
+/// Writes one movie, so that a crash or a power cut costs no more than its last fragment (`AVAssetWriter`,
+/// `AVCaptureMovieFileOutput`).
 ///
-/// Times are nanoseconds of one clock for picture and sound, and are kept as they are: frames need no constant rate. What comes after
-/// the movie has ended is not taken; an end that nobody asked for has a reason, and the file is finished all the same. Used by one
-/// thread at a time, which has to wait for the disk.
+/// Times are nanoseconds of one clock for picture and sound, and are kept as they are: frames need no constant rate.
+/// What comes after the movie has ended is not taken; an end that nobody asked for has a reason, and the file is
+/// finished all the same. Used by one thread at a time, which has to wait for the disk.
 public final class MovieWriter {
     public let path: String
     public let configuration: MovieConfiguration
@@ -49,7 +50,8 @@ public final class MovieWriter {
 
     /// Makes the file, and nothing but a new one. Nobody else gets its lock (``WholeFileLock``) as long as this lives.
     ///
-    /// - Parameter made: is told which file it is as soon as it is there, before there is anything in it. If it throws, the file is removed.
+    /// - Parameter made: is told which file it is as soon as it is there, before there is anything in it. If it throws,
+    ///   the file is removed.
     /// - Throws: ``MovieError/unsupported(_:)`` before there is a file.
     public init(
         _ path: String, _ configuration: MovieConfiguration,
@@ -109,20 +111,23 @@ public final class MovieWriter {
 
     // MARK: Writing
 
-    /// Says which time is the movie's zero. What lies before it is left out. Without this it is the first frame's or sound's.
+    /// Says which time is the movie's zero. What lies before it is left out. Without this it is the first frame's or
+    /// sound's.
     public func startSession(atSourceTime time: Int64) {
         guard stage == .new else { return }
         timeline.begin(at: time)
         stage = .writing
     }
 
-    /// Says when the movie is over, at the latest: its last frame is shown no longer. It counts for what is added after this.
+    /// Says when the movie is over, at the latest: its last frame is shown no longer. It counts for what is added after
+    /// this.
     public func endSession(atSourceTime time: Int64) {
         guard stage != .closed, let end = timeline.movieTime(time) else { return }
         picture?.end = end
     }
 
-    /// Goes on with pictures that lie otherwise in memory, whatever their size: they keep their shape, with black around them.
+    /// Goes on with pictures that lie otherwise in memory, whatever their size: they keep their shape, with black
+    /// around them.
     ///
     /// - Throws: when what comes is not encoded here, or these can't be.
     public func setSource(_ layout: FrameLayout) throws(MovieError) {
@@ -134,7 +139,8 @@ public final class MovieWriter {
     /// - Parameters:
     ///   - payload: as the configuration describes it.
     ///   - time: later than that of the frame before; another is dropped and counted.
-    ///   - isKeyFrame: it builds on none before it; of H.264 that is stored as it comes, which begins with such a frame.
+    ///   - isKeyFrame: it builds on none before it; of H.264 that is stored as it comes, which begins with such a
+    ///     frame.
     /// - Returns: true if it is in the movie; false if it was dropped, skipped or cut out, or the movie has ended.
     /// - Throws: what is wrong with the frame; the movie can go on with another.
     @discardableResult
@@ -351,10 +357,11 @@ public final class MovieWriter {
 
     // MARK: The end
 
-    /// Ends the movie: what is in it is written, with the index that a player expects, and is on the disk when this returns.
+    /// Ends the movie: what is in it is written, with the index that a player expects, and is on the disk when this
+    /// returns.
     ///
-    /// - Returns: why it ended, if not because of this. What could be kept is a whole movie then, too, as far as there is room for its
-    ///   index; without one it plays all the same.
+    /// - Returns: why it ended, if not because of this. What could be kept is a whole movie then, too, as far as there
+    ///   is room for its index; without one it plays all the same.
     /// - Throws: what could not be finished; the fragments that are on the disk play.
     @discardableResult
     public func finishWriting() throws(MovieError) -> MovieEnd? {

@@ -100,7 +100,8 @@ final class PictureTrack {
         }
     }
 
-    /// Goes on with pictures that lie otherwise in memory, whatever their size: they keep their shape, with black around them.
+    /// Goes on with pictures that lie otherwise in memory, whatever their size: they keep their shape, with black
+    /// around them.
     func setSource(_ layout: FrameLayout) throws(MediaError) {
         guard case .encoded(_, var settings) = video, let description = Self.description(layout) else {
             throw MediaError("append", message: "pictures that can't follow on those before")

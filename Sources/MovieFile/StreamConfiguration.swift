@@ -87,7 +87,8 @@ public struct StreamStatistics: Hashable, Sendable {
     public var frames: UInt64 = 0
     public var sounds: UInt64 = 0
     public var bytes: UInt64 = 0
-    /// Frames and pieces of sound that were not: the queue was full, or nobody was there, or a frame built on one that was not sent.
+    /// Frames and pieces of sound that were not: the queue was full, or nobody was there, or a frame built on one that
+    /// was not sent.
     public var droppedFrames: UInt64 = 0
     public var droppedSounds: UInt64 = 0
     /// Why it was last not connected.

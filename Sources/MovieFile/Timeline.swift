@@ -1,6 +1,7 @@
 /// A movie's time: the source's from the movie's start on, without what was cut out.
 ///
-/// Times are nanoseconds on the source's clock. They need not come in order: sound comes later than the picture that goes with it.
+/// Times are nanoseconds on the source's clock. They need not come in order: sound comes later than the picture that
+/// goes with it.
 struct Timeline {
     private struct Cut {
         var begin: Int64

@@ -1,7 +1,7 @@
 import CaptureCore
 
-/// The note by which programs know that a picture belongs to a movie: Apple's `MakerNote`, with nothing in it but the identifier that both
-/// files have (as ExifTool's table "Apple" describes it).
+/// The note by which programs know that a picture belongs to a movie: Apple's `MakerNote`, with nothing in it but the
+/// identifier that both files have (as ExifTool's table "Apple" describes it).
 enum AppleNote {
     private static let header = Array("Apple iOS".utf8) + [0, 0, 1]
     /// The bytes' order, as TIFF says it: the greatest first.

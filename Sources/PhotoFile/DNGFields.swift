@@ -13,8 +13,8 @@ struct DNGFields {
     private enum Photometric { static let blackIsZero = 1, yCbCr = 6, colorFilterArray = 32803, linearRaw = 34892 }
     private static let daylight = 21
 
-    /// From CIE XYZ to what red, green and blue of sRGB are (IEC 61966-2-1). Nobody has measured the sensor: this says that its colours
-    /// are a screen's, and its white daylight.
+    /// From CIE XYZ to what red, green and blue of sRGB are (IEC 61966-2-1). Nobody has measured the sensor: this says
+    /// that its colours are a screen's, and its white daylight.
     private static let colorMatrix = [
         3.2404542, -1.5371385, -0.4985314, -0.9692660, 1.8760108, 0.0415560, 0.0556434, -0.2040259, 1.0572252,
     ]

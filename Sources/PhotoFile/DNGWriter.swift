@@ -1,8 +1,8 @@
 import CaptureCore
 import TIFF
 
-/// Makes digital negatives of raw frames (Adobe's DNG 1.4, which readers of 1.1 understand): a small JPEG picture first, what is
-/// known of the photo, and below it the samples as the sensor gave them, never turned.
+/// Makes digital negatives of raw frames (Adobe's DNG 1.4, which readers of 1.1 understand): a small JPEG picture
+/// first, what is known of the photo, and below it the samples as the sensor gave them, never turned.
 ///
 /// Samples of more than 8 bits have 16 in the file, and the white level says how many of them are meant.
 enum DNGWriter {

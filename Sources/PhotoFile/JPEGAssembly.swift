@@ -7,8 +7,9 @@ enum JPEGAssembly {
     /// - Parameters:
     ///   - exif: as ``EXIFData/serialized()`` gives it, no longer than ``EXIFData/maximumBytes``.
     ///   - picture: what is to be seen.
-    ///   - camera: the camera's own picture, which `picture` is or was made of: its colour profile and its comments go with it. Other
-    ///     data that cameras send along (streams of other formats, previews) doesn't belong into a photo.
+    ///   - camera: the camera's own picture, which `picture` is or was made of: its colour profile and its comments go
+    ///     with it. Other data that cameras send along (streams of other formats, previews) doesn't belong into a
+    ///     photo.
     static func photo(exif: [UInt8], _ picture: JPEGParts, camera: JPEGParts?) -> [UInt8] {
         let kept = camera?.segments.filter { $0.isProfile || $0.isComment } ?? []
         let length = exif.count + 2

@@ -5,8 +5,9 @@ import Imaging
 
 /// Makes JPEG photos out of frames of one layout.
 ///
-/// A camera's JPEG picture stays what it is where nothing else is asked for. It is turned without decoding where no pixel is lost by that; where
-/// blocks at an edge aren't whole it is decoded and encoded again, since nobody asked to have something cut off.
+/// A camera's JPEG picture stays what it is where nothing else is asked for. It is turned without decoding where no
+/// pixel is lost by that; where blocks at an edge aren't whole it is decoded and encoded again, since nobody asked to
+/// have something cut off.
 final class JPEGPhotoEncoder {
     /// Of the pixels in the file.
     let dimensions: Dimensions

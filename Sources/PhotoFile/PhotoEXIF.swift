@@ -14,8 +14,9 @@ struct PhotoEXIF {
 
     /// All fields, without a thumbnail.
     ///
-    /// - Parameter camera: the APP1 segment of the picture as the camera made it. What isn't known otherwise is taken over
-    ///   from there: where it was, through which lens; not what of it is bound to its place (`MakerNote`), nor what is of the thumbnail.
+    /// - Parameter camera: the APP1 segment of the picture as the camera made it. What isn't known otherwise is taken
+    ///   over from there: where it was, through which lens; not what of it is bound to its place (`MakerNote`), nor
+    ///   what is of the thumbnail.
     func make(camera: UnsafeRawBufferPointer?) throws(EXIFError) -> EXIFData {
         let data = try EXIFData()
         try setImage(data)
@@ -37,8 +38,8 @@ struct PhotoEXIF {
         try data.set(.thumbnailResolutionUnit, .shorts([2]))
     }
 
-    /// How much longer ``EXIFData/serialized()`` becomes with a thumbnail, beside the thumbnail: a directory of seven fields
-    /// with two fractions.
+    /// How much longer ``EXIFData/serialized()`` becomes with a thumbnail, beside the thumbnail: a directory of seven
+    /// fields with two fractions.
     static let thumbnailOverhead = 2 + 7 * 12 + 4 + 2 * 8
 
     private func setImage(_ data: EXIFData) throws(EXIFError) {

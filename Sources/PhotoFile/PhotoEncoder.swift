@@ -15,7 +15,8 @@ public final class PhotoEncoder {
     /// nil: raw.
     private let jpeg: JPEGPhotoEncoder?
 
-    /// - Throws: `photoFormatUnavailable` {available: {photo, raw}} if no such file can be made of the layout's pixel format.
+    /// - Throws: `photoFormatUnavailable` {available: {photo, raw}} if no such file can be made of the layout's pixel
+    ///   format.
     public init(_ layout: FrameLayout, _ making: PhotoMaking) throws(BusError) {
         let available = Self.available(for: layout.pixelFormat)
         let isAvailable =
@@ -51,7 +52,8 @@ public final class PhotoEncoder {
         return try jpeg.encode(picture, facts)
     }
 
-    /// What photos can be made of frames of a pixel format: kinds of files that show the picture, and formats that can be kept raw.
+    /// What photos can be made of frames of a pixel format: kinds of files that show the picture, and formats that can
+    /// be kept raw.
     public static func available(for format: PixelFormat) -> (codecs: [PhotoFileType], raw: [PixelFormat]) {
         (PictureConverter.converts(format) ? [.jpeg] : [], format.rawPhotoFormats)
     }

@@ -24,7 +24,8 @@ struct PhotoFraction: Hashable {
         numerator = min(numerator, Self.most)
     }
 
-    /// The simplest fraction that is as near as a millionth of it, or of 1 where it is smaller; nil for what is no number.
+    /// The simplest fraction that is as near as a millionth of it, or of 1 where it is smaller; nil for what is no
+    /// number.
     init?(_ value: Double) {
         guard value.isFinite else { return nil }
         isNegative = value < 0

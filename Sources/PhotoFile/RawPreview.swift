@@ -3,8 +3,8 @@ import Glibc
 import Imaging
 import TurboJPEG
 
-/// A small JPEG picture of a raw one, for whoever shows files and develops none: each of its pixels is the mean of those that it
-/// covers.
+/// A small JPEG picture of a raw one, for whoever shows files and develops none: each of its pixels is the mean of
+/// those that it covers.
 struct RawPreview {
     let dimensions: Dimensions
     let isGrey: Bool

@@ -2,7 +2,8 @@ import BusProtocol
 import CaptureCore
 import Imaging
 
-/// Makes the thumbnails of photos, so small that they fit beside the other fields. JPEG pictures are decoded no larger than needed.
+/// Makes the thumbnails of photos, so small that they fit beside the other fields. JPEG pictures are decoded no larger
+/// than needed.
 final class ThumbnailMaker {
     private let layout: FrameLayout
     private let orientation: PictureOrientation

@@ -2,8 +2,9 @@ public import ArgumentParser
 import Glibc
 public import Logging
 
-/// The command of a service that people and service managers start: its exit status is 0 if it ended in order, 1 if it could not serve,
-/// and 2 for usage, as `camerabus` and most programs have it; and 78, for who asks, where the configuration is at fault.
+/// The command of a service that people and service managers start: its exit status is 0 if it ended in order, 1 if it
+/// could not serve, and 2 for usage, as `camerabus` and most programs have it; and 78, for who asks, where the
+/// configuration is at fault.
 public protocol ServiceCommand: ParsableCommand {}
 
 extension ServiceCommand {

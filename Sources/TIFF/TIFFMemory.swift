@@ -1,7 +1,8 @@
 import CTIFF
 import Glibc
 
-/// The file that the library writes, in memory. It reads, too: what it has written, to set the links between directories.
+/// The file that the library writes, in memory. It reads, too: what it has written, to set the links between
+/// directories.
 final class TIFFMemory {
     private(set) var bytes: [UInt8] = []
     private var position = 0
@@ -69,7 +70,8 @@ final class TIFFMemory {
         }
     }
 
-    /// Where a field's fraction is: an entry has its tag, its type, how many there are, and where (TIFF 6.0, section 2).
+    /// Where a field's fraction is: an entry has its tag, its type, how many there are, and where (TIFF 6.0, section
+    /// 2).
     private func value(of tag: TIFFTag, _ directory: Int) -> Int? {
         guard let count = integer(at: directory, bytes: 2) else { return nil }
         for entry in stride(from: directory + 2, to: directory + 2 + 12 * count, by: 12)

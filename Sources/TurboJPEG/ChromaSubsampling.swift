@@ -51,7 +51,8 @@ public enum ChromaSubsampling: Hashable, Sendable, CaseIterable {
     /// Planes of a picture: one for gray, else three.
     public var planes: Int { self == .gray ? 1 : 3 }
 
-    /// Bytes that the library reads or writes of each line of a plane: its width, with luma rounded up to whole chroma pixels.
+    /// Bytes that the library reads or writes of each line of a plane: its width, with luma rounded up to whole chroma
+    /// pixels.
     public func planeWidth(_ plane: Int, pictureWidth: Int) -> Int {
         let chroma = (pictureWidth + horizontalFactor - 1) / horizontalFactor
         return plane == 0 ? chroma * horizontalFactor : chroma

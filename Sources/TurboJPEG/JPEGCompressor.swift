@@ -11,7 +11,8 @@ public final class JPEGCompressor {
 
     deinit { tjDestroy(handle) }
 
-    /// The most bytes that a picture of this size can take (`tjBufSize`): room for this much is always enough. 0 for an impossible size.
+    /// The most bytes that a picture of this size can take (`tjBufSize`): room for this much is always enough. 0 for an
+    /// impossible size.
     public static func maximumBytes(width: Int, height: Int, subsampling: ChromaSubsampling) -> Int {
         guard (1...65500).contains(width), (1...65500).contains(height) else { return 0 }
         let bytes = tjBufSize(Int32(width), Int32(height), subsampling.code)

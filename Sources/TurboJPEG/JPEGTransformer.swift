@@ -25,7 +25,8 @@ public enum JPEGTransform: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Whether nothing of such a picture would be left over: blocks that aren't whole can only be at the right and at the bottom.
+    /// Whether nothing of such a picture would be left over: blocks that aren't whole can only be at the right and at
+    /// the bottom.
     public func isPerfect(_ header: JPEGHeader) -> Bool {
         let hasWholeColumns = header.width % (8 * header.subsampling.horizontalFactor) == 0
         let hasWholeLines = header.height % (8 * header.subsampling.verticalFactor) == 0

@@ -3,7 +3,8 @@ import CTurboJPEG
 /// The planes of a YUV picture in memory: full range, BT.601, as JPEG (JFIF) has them.
 ///
 /// The memory is not owned. Each plane must be readable, or for decompression writable, for
-/// ``ChromaSubsampling/planeHeight(_:pictureHeight:)`` lines of ``ChromaSubsampling/planeWidth(_:pictureWidth:)`` bytes.
+/// ``ChromaSubsampling/planeHeight(_:pictureHeight:)`` lines of ``ChromaSubsampling/planeWidth(_:pictureWidth:)``
+/// bytes.
 public struct YUVPlanes {
     var pointers: [3 of UnsafeMutablePointer<UInt8>?]
     var strides: [3 of Int32]

@@ -18,13 +18,14 @@ public enum V4L2Memory: Hashable, Sendable {
 
 /// The buffers of a streaming queue: the driver's, mapped into memory, or the program's.
 ///
-/// What is mapped stays so as long as this object lives, so that nobody who holds it can read what is gone; the kernel's side of the
-/// buffers goes with ``V4L2Device/freeBuffers(_:_:)`` or the node. Memory of the program's must stay where it is until then.
-/// Used by one thread at a time.
+/// What is mapped stays so as long as this object lives, so that nobody who holds it can read what is gone; the
+/// kernel's side of the buffers goes with ``V4L2Device/freeBuffers(_:_:)`` or the node. Memory of the program's must
+/// stay where it is until then. Used by one thread at a time.
 public final class V4L2BufferQueue {
     /// The memory of each plane of each buffer, by the buffer's index.
     public let buffers: [[UnsafeMutableRawBufferPointer]]
-    /// `V4L2_BUF_FLAG_*` of the buffers before the first frame: most drivers tell the kind of their timestamps already here.
+    /// `V4L2_BUF_FLAG_*` of the buffers before the first frame: most drivers tell the kind of their timestamps already
+    /// here.
     public let initialFlags: UInt32
     public let memory: V4L2Memory
 
@@ -33,7 +34,8 @@ public final class V4L2BufferQueue {
     // Filled by the kernel at each dequeuing, and kept so that none is allocated for a frame.
     private let planes: UnsafeMutablePointer<v4l2_plane>
 
-    /// Asks for buffers and maps what the driver gives, which may be more or fewer (`VIDIOC_REQBUFS`, `VIDIOC_QUERYBUF`, `mmap`).
+    /// Asks for buffers and maps what the driver gives, which may be more or fewer (`VIDIOC_REQBUFS`,
+    /// `VIDIOC_QUERYBUF`, `mmap`).
     ///
     /// `ENOMEM` if it gives fewer than two, since a queue with less never has one to fill while one is read.
     public init(_ device: any V4L2Device, _ type: V4L2BufferType, count: Int) throws(V4L2Error) {
@@ -82,7 +84,8 @@ public final class V4L2BufferQueue {
         planes.deallocate()
     }
 
-    /// What the driver says of a filled buffer. The sizes of its planes are asked for with ``V4L2BufferQueue/filled(plane:)``.
+    /// What the driver says of a filled buffer. The sizes of its planes are asked for with
+    /// ``V4L2BufferQueue/filled(plane:)``.
     public struct Filled: Hashable, Sendable {
         public var index: Int
         /// `V4L2_BUF_FLAG_*`.
@@ -140,9 +143,11 @@ public final class V4L2BufferQueue {
             timestamp: Int64(answer.timestamp.tv_sec) &* 1_000_000_000 &+ Int64(answer.timestamp.tv_usec) &* 1000)
     }
 
-    /// Where in its plane the picture of the buffer last dequeued lies: bytes from the plane's start, never beyond its end.
+    /// Where in its plane the picture of the buffer last dequeued lies: bytes from the plane's start, never beyond its
+    /// end.
     ///
-    /// It starts behind a header of the device's, where there is one (`v4l2_plane.data_offset`, which `bytesused` counts in).
+    /// It starts behind a header of the device's, where there is one (`v4l2_plane.data_offset`, which `bytesused`
+    /// counts in).
     public func filled(plane: Int, of index: Int) -> Range<Int> {
         let end = min(Int(planes[plane].bytesused), buffers[index][plane].count)
         return min(Int(planes[plane].data_offset), end)..<end
@@ -166,7 +171,8 @@ extension V4L2Device {
 
     /// Gives the kernel's side of all buffers of a queue back (`VIDIOC_REQBUFS` for none). Streaming ends with it.
     ///
-    /// `EBUSY` if a ``V4L2BufferQueue`` still lives and the kernel is older than 4.20, which can't leave mapped buffers to their holders.
+    /// `EBUSY` if a ``V4L2BufferQueue`` still lives and the kernel is older than 4.20, which can't leave mapped buffers
+    /// to their holders.
     public func freeBuffers(_ type: V4L2BufferType, _ memory: V4L2Memory) throws(V4L2Error) {
         _ = try requestBuffers(type, memory, count: 0)
     }

@@ -17,8 +17,8 @@ public struct V4L2Capability: Hashable, Sendable {
     public var isMultiplanarCapture: Bool { has(V4L2_CAP_VIDEO_CAPTURE_MPLANE) }
     /// Has the streaming requests, without which there are no buffers (`V4L2_CAP_STREAMING`).
     public var isStreaming: Bool { has(V4L2_CAP_STREAMING) }
-    /// Converts pictures of its own memory and has no camera: such nodes have the capture flags as well as the output ones
-    /// (`V4L2_CAP_VIDEO_M2M`, `V4L2_CAP_VIDEO_M2M_MPLANE`).
+    /// Converts pictures of its own memory and has no camera: such nodes have the capture flags as well as the output
+    /// ones (`V4L2_CAP_VIDEO_M2M`, `V4L2_CAP_VIDEO_M2M_MPLANE`).
     public var isMemoryToMemory: Bool { has(V4L2_CAP_VIDEO_M2M) || has(V4L2_CAP_VIDEO_M2M_MPLANE) }
 
     /// The buffer type to capture with; nil for a node that doesn't capture pictures.

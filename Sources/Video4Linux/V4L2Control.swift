@@ -1,7 +1,8 @@
 import CV4L2
 import Glibc
 
-/// A control as the driver describes it (`v4l2_query_ext_ctrl`). Class headings are among them, with type ``Kind/controlClass``.
+/// A control as the driver describes it (`v4l2_query_ext_ctrl`). Class headings are among them, with type
+/// ``Kind/controlClass``.
 public struct V4L2Control: Hashable, Sendable {
     /// `V4L2_CID_*`.
     public var id: UInt32
@@ -134,8 +135,8 @@ extension V4L2Device {
     }
 }
 
-/// Where the ids of the controls of cameras begin, class by class (`V4L2_CID_BASE`, `V4L2_CID_CAMERA_CLASS_BASE`, flash, image
-/// source and image processing), and how many of each class are looked at.
+/// Where the ids of the controls of cameras begin, class by class (`V4L2_CID_BASE`, `V4L2_CID_CAMERA_CLASS_BASE`,
+/// flash, image source and image processing), and how many of each class are looked at.
 private let v4l2ControlBases: [UInt32] = [0x0098_0900, 0x009A_0900, 0x009C_0900, 0x009E_0900, 0x009F_0900]
 private let v4l2ControlsOfClass: UInt32 = 96
 

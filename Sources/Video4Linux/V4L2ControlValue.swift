@@ -13,7 +13,8 @@ public enum V4L2ControlValue: Hashable, Sendable {
 extension V4L2Device {
     /// The control's present value (`VIDIOC_G_EXT_CTRLS`).
     ///
-    /// `EACCES`: it can only be written. `EINVAL` without asking the driver: a type that this module doesn't know, or a button.
+    /// `EACCES`: it can only be written. `EINVAL` without asking the driver: a type that this module doesn't know, or a
+    /// button.
     public func value(of control: V4L2Control) throws(V4L2Error) -> V4L2ControlValue {
         switch control.form {
         case .none: throw error(EINVAL, .getControls)
@@ -32,8 +33,9 @@ extension V4L2Device {
 
     /// Sets a control (`VIDIOC_S_EXT_CTRLS`). For a button the value is ignored.
     ///
-    /// A value of the wrong form for the control, or too wide for its type, is `EINVAL` or `ERANGE` without asking the driver. Values
-    /// that fit the type but not the control's range are the driver's to refuse or to pull into the range; most do the latter.
+    /// A value of the wrong form for the control, or too wide for its type, is `EINVAL` or `ERANGE` without asking the
+    /// driver. Values that fit the type but not the control's range are the driver's to refuse or to pull into the
+    /// range; most do the latter.
     public func setValue(of control: V4L2Control, to value: V4L2ControlValue) throws(V4L2Error) {
         try write(.setControls, control, value)
     }
@@ -57,7 +59,8 @@ extension V4L2Device {
 
     private func payload(of control: V4L2Control) throws(V4L2Error) -> V4L2ControlValue {
         var size = Int(clamping: UInt64(control.elements) * UInt64(control.elementSize))
-        // A dynamic array, or a string, may have grown since it was described: then the driver says ENOSPC and how much it needs.
+        // A dynamic array, or a string, may have grown since it was described: then the driver says ENOSPC and how much
+        // it needs.
         for attempt in 0..<3 {
             guard (1...v4l2PayloadLimit).contains(size) else { throw error(EFBIG, .getControls) }
             let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 8)
@@ -106,7 +109,8 @@ extension V4L2Device {
             try exchange(request, &argument, payload: &bytes)
         case (.elements(let width), .integers(let numbers)):
             guard numbers.count <= v4l2PayloadLimit / width else { throw error(ERANGE, request) }
-            // Only a dynamic array takes another number of elements; the kernel would take the front of others for the whole.
+            // Only a dynamic array takes another number of elements; the kernel would take the front of others for the
+            // whole.
             guard control.flags.contains(.dynamicArray) || numbers.count == control.numbers else {
                 throw error(EINVAL, request)
             }
@@ -162,7 +166,8 @@ extension V4L2Control {
         case .u32, .area: .elements(4)
         case .string: dimensions.isEmpty ? .text : .none
         case .button, .controlClass, .other: .none
-        // Arrays of plain integers are possible in the interface: each element is of the plain type's width, and signed.
+        // Arrays of plain integers are possible in the interface: each element is of the plain type's width, and
+        // signed.
         case .integer, .boolean, .menu, .integer64, .bitmask, .integerMenu:
             flags.contains(.hasPayload) ? .none : .number
         }

@@ -3,7 +3,8 @@ import Glibc
 
 /// Something that a device tells by itself (`v4l2_event`), as far as it was subscribed to.
 public enum V4L2Event: Hashable, Sendable {
-    /// A control has changed: by its driver, by another descriptor, or because a control that governs it did (`V4L2_EVENT_CTRL`).
+    /// A control has changed: by its driver, by another descriptor, or because a control that governs it did
+    /// (`V4L2_EVENT_CTRL`).
     case control(V4L2ControlEvent)
     /// The picture that comes in is another; `resolution`: so is its size (`V4L2_EVENT_SOURCE_CHANGE`).
     case sourceChange(resolution: Bool)
@@ -53,7 +54,8 @@ extension V4L2Device {
     /// `ENOTTY`, `EINVAL`: the driver tells nothing of the kind.
     public func subscribe(toControl id: UInt32) throws(V4L2Error) { try subscribe(UInt32(V4L2_EVENT_CTRL), id) }
 
-    /// Asks to be told when the picture that comes in changes (`VIDIOC_SUBSCRIBE_EVENT`); `ENOTTY`, `EINVAL`: the driver doesn't tell.
+    /// Asks to be told when the picture that comes in changes (`VIDIOC_SUBSCRIBE_EVENT`); `ENOTTY`, `EINVAL`: the
+    /// driver doesn't tell.
     public func subscribeToSourceChange() throws(V4L2Error) { try subscribe(UInt32(V4L2_EVENT_SOURCE_CHANGE), 0) }
 
     /// The oldest event that was not fetched yet, or nil if there is none (`VIDIOC_DQEVENT`). Doesn't block.

@@ -86,7 +86,8 @@ extension V4L2Device {
         }
     }
 
-    /// The frame intervals at a size, in the driver's order; empty where it doesn't tell (`VIDIOC_ENUM_FRAMEINTERVALS`).
+    /// The frame intervals at a size, in the driver's order; empty where it doesn't tell
+    /// (`VIDIOC_ENUM_FRAMEINTERVALS`).
     public func frameIntervals(
         pixelFormat: UInt32, width: UInt32, height: UInt32
     ) throws(V4L2Error) -> [V4L2FrameInterval] {
@@ -113,8 +114,8 @@ extension V4L2Device {
 
     /// Asks for index 0, 1, … until the driver says `EINVAL`, which is the end, or the limit is reached.
     ///
-    /// `ENOTTY` is the answer of drivers that don't have the request: nothing to list. A range is the only answer of its kind, so
-    /// that it ends the enumeration, whatever a driver says to the next index.
+    /// `ENOTTY` is the answer of drivers that don't have the request: nothing to list. A range is the only answer of
+    /// its kind, so that it ends the enumeration, whatever a driver says to the next index.
     private func enumerate<Answer: ZeroInitialized, Element>(
         _ request: V4L2Request, prepare: (UInt32, inout Answer) -> Void, element: (Answer) -> Element?,
         isLast: (Element) -> Bool = { _ in false }
@@ -144,7 +145,8 @@ extension V4L2SizeRange {
     }
 }
 
-/// A structure of C's that Swift imports with an initialiser which sets every byte to zero, as V4L2 demands of reserved fields.
+/// A structure of C's that Swift imports with an initialiser which sets every byte to zero, as V4L2 demands of reserved
+/// fields.
 private protocol ZeroInitialized { init() }
 extension v4l2_fmtdesc: ZeroInitialized {}
 extension v4l2_frmsizeenum: ZeroInitialized {}

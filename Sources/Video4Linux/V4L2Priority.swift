@@ -1,7 +1,8 @@
 import CV4L2
 import Glibc
 
-/// Whose changes of a device count (`enum v4l2_priority`): a descriptor of a lower priority than another's is refused them with `EBUSY`.
+/// Whose changes of a device count (`enum v4l2_priority`): a descriptor of a lower priority than another's is refused
+/// them with `EBUSY`.
 public enum V4L2Priority: UInt32, Hashable, Sendable, Comparable {
     case unset = 0
     case background = 1
@@ -13,7 +14,8 @@ public enum V4L2Priority: UInt32, Hashable, Sendable, Comparable {
 }
 
 extension V4L2Device {
-    /// The highest that a descriptor of the device has, this one included (`VIDIOC_G_PRIORITY`); nil: the driver has no priorities.
+    /// The highest that a descriptor of the device has, this one included (`VIDIOC_G_PRIORITY`); nil: the driver has no
+    /// priorities.
     public func priority() throws(V4L2Error) -> V4L2Priority? {
         var answer: UInt32 = 0
         switch attempt(.getPriority, &answer) {

@@ -8,7 +8,8 @@ extension V4L2Device {
         answer.type = type.code
         switch attempt(.getParameters, &answer) {
         case 0: return V4L2Fraction(answer.parm.capture)
-        // Drivers without the request say ENOTTY; those that pass it on to a sensor without it, EINVAL or ENOIOCTLCMD's stand-in.
+        // Drivers without the request say ENOTTY; those that pass it on to a sensor without it, EINVAL or ENOIOCTLCMD's
+        // stand-in.
         case ENOTTY, EINVAL: return nil
         case let number: throw error(number, .getParameters)
         }

@@ -3,7 +3,8 @@ import Glibc
 
 /// An open video node.
 ///
-/// The kernel allows requests of several threads at once, and so does this class. It is closed when the last reference is gone.
+/// The kernel allows requests of several threads at once, and so does this class. It is closed when the last reference
+/// is gone.
 public final class VideoNode: V4L2Device, Sendable {
     public let path: String
     public let descriptor: CInt

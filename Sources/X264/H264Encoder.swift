@@ -51,8 +51,8 @@ public struct NV12Planes {
     }
 }
 
-/// Encodes pictures to H.264 as a camera does (ITU-T H.264, Annex B): each as soon as it comes (`zerolatency`), each building on the
-/// one before, key frames with their parameter sets. Used by one thread at a time.
+/// Encodes pictures to H.264 as a camera does (ITU-T H.264, Annex B): each as soon as it comes (`zerolatency`), each
+/// building on the one before, key frames with their parameter sets. Used by one thread at a time.
 public final class H264Encoder {
     public let settings: H264Settings
     private let encoder: OpaquePointer

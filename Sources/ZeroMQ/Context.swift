@@ -19,8 +19,9 @@ public final class Context: @unchecked Sendable {
     /// The most sockets that may be open (`ZMQ_MAX_SOCKETS`); before the first socket.
     public func setMaximumSockets(_ count: Int) { _ = zmq_ctx_set(pointer, ZMQ_MAX_SOCKETS, Int32(clamping: count)) }
 
-    /// Keeps so many of the process's descriptors from being used for connections that come in: what exceeds is closed at the
-    /// door. Without it libzmq ends the process when there is no descriptor left. To be called after the limit was raised.
+    /// Keeps so many of the process's descriptors from being used for connections that come in: what exceeds is closed
+    /// at the door. Without it libzmq ends the process when there is no descriptor left. To be called after the limit
+    /// was raised.
     public static func reserveDescriptors(_ count: Int) { czeromq_reserve_descriptors(Int32(clamping: count)) }
 
     /// Connections that were closed at the door because of the reserve, in this process.

@@ -1,6 +1,7 @@
 import CZeroMQ
 
-/// A key of CURVE, libzmq's encryption (ZeroMQ RFC 26), public or secret: 32 bytes, written as 40 characters of Z85 (RFC 32).
+/// A key of CURVE, libzmq's encryption (ZeroMQ RFC 26), public or secret: 32 bytes, written as 40 characters of Z85
+/// (RFC 32).
 public struct CurveKey: Hashable, Sendable {
     /// Bytes of a key.
     public static let byteCount = 32

@@ -21,7 +21,8 @@ public final class Message {
 
     deinit { zmq_msg_close(&message) }
 
-    /// Lets go of the present bytes and makes room for so many new ones, whose values are not set (`zmq_msg_init_size`).
+    /// Lets go of the present bytes and makes room for so many new ones, whose values are not set
+    /// (`zmq_msg_init_size`).
     ///
     /// - Throws: `ENOMEM`; the message is empty then.
     public func allocate(count: Int) throws(ZeroMQError) {
@@ -33,7 +34,8 @@ public final class Message {
         }
     }
 
-    /// Lets go of the present bytes and takes those of another message, which keeps them: they are counted, not copied (`zmq_msg_copy`).
+    /// Lets go of the present bytes and takes those of another message, which keeps them: they are counted, not copied
+    /// (`zmq_msg_copy`).
     public func share(_ other: Message) throws(ZeroMQError) {
         guard zmq_msg_copy(&message, &other.message) == 0 else { throw ZeroMQError("zmq_msg_copy") }
     }

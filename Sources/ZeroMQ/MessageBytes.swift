@@ -1,7 +1,7 @@
 /// The bytes of a message, not copied, and the message with them: as long as this is there, they are.
 ///
-/// A pointer into a message that is used nowhere else dangles as soon as the optimizer sees that; so there is none to be had
-/// but within a call.
+/// A pointer into a message that is used nowhere else dangles as soon as the optimizer sees that; so there is none to
+/// be had but within a call.
 public struct MessageBytes: RandomAccessCollection {
     private let message: Message
 

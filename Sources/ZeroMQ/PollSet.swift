@@ -2,18 +2,18 @@ import CLinux
 import CZeroMQ
 import Glibc
 
-/// Sockets and descriptors to wait on, kept so that waiting allocates nothing and costs what is ready, not what is there, and that
-/// one more or less costs what it is itself (`epoll`).
+/// Sockets and descriptors to wait on, kept so that waiting allocates nothing and costs what is ready, not what is
+/// there, and that one more or less costs what it is itself (`epoll`).
 ///
-/// As `zmq_poll`, but a descriptor that is ready is told at once, and only sockets that have been used or woken since are asked whether
-/// they have something to say: `zmq_poll` asks every socket before and after it sleeps, two system calls each time, which a frame would
-/// wait for.
+/// As `zmq_poll`, but a descriptor that is ready is told at once, and only sockets that have been used or woken since
+/// are asked whether they have something to say: `zmq_poll` asks every socket before and after it sleeps, two system
+/// calls each time, which a frame would wait for.
 public final class PollSet {
     public enum Source {
         case socket(Socket)
         case descriptor(Int32)
-        /// A descriptor of which only urgent data (`EPOLLPRI`) and errors count: a video node's events. To wait for input on
-        /// a node that doesn't stream would be an error, or start it.
+        /// A descriptor of which only urgent data (`EPOLLPRI`) and errors count: a video node's events. To wait for
+        /// input on a node that doesn't stream would be an error, or start it.
         case urgent(Int32)
     }
 
@@ -30,11 +30,12 @@ public final class PollSet {
         let order: UInt64
     }
 
-    /// All that waits for one descriptor, which can be in an epoll set only once: by their indices, the last that came of each kind.
+    /// All that waits for one descriptor, which can be in an epoll set only once: by their indices, the last that came
+    /// of each kind.
     private struct Entry {
         var descriptor: Int32 = -1
-        /// Tells it from what was here before: what was closed before it was taken out may stay in the epoll set, as long as another
-        /// process has it too.
+        /// Tells it from what was here before: what was closed before it was taken out may stay in the epoll set, as
+        /// long as another process has it too.
         var generation: UInt32 = 0
         var isPolled = false
         var socket: Int?
@@ -61,8 +62,9 @@ public final class PollSet {
         }
     }
 
-    // Exclusive access isn't checked at run time, here and elsewhere on a frame's way to its readers: the checks' code has gone cold
-    // in the time of a frame, and costs more than the way itself. No body of a caller is called while one of these is changed.
+    // Exclusive access isn't checked at run time, here and elsewhere on a frame's way to its readers: the checks' code
+    // has gone cold in the time of a frame, and costs more than the way itself. No body of a caller is called while one
+    // of these is changed.
     @exclusivity(unchecked) private var epoll: Int32
     @exclusivity(unchecked) private var places: [Place?] = []
     @exclusivity(unchecked) private var entries: [Entry] = []
@@ -130,7 +132,8 @@ public final class PollSet {
         return index
     }
 
-    /// Waits for what is at the index no more. To be called before its descriptor is closed; afterwards it does no harm.
+    /// Waits for what is at the index no more. To be called before its descriptor is closed; afterwards it does no
+    /// harm.
     public func remove(_ index: Int) {
         guard let place = places[index] else { return }
         places[index] = nil
@@ -231,7 +234,8 @@ public final class PollSet {
     /// After ``wait(timeout:)``: whether the source at that index has something to say.
     public func isReady(_ index: Int) -> Bool { sole == index || isReady[index] }
 
-    /// After ``wait(timeout:)``: the index of the only source that has something to say; nil when there are several or none.
+    /// After ``wait(timeout:)``: the index of the only source that has something to say; nil when there are several or
+    /// none.
     public var onlyReady: Int? { sole ?? (ready.count == 1 ? ready[0] : nil) }
 
     // A frame waits for what happens here.
@@ -249,7 +253,8 @@ public final class PollSet {
         ready.append(index)
     }
 
-    // A socket's descriptor tells what came since its events were last asked for; what using it has done to them it doesn't.
+    // A socket's descriptor tells what came since its events were last asked for; what using it has done to them it
+    // doesn't.
     private func ask(_ index: Int, _ socket: Socket) throws(ZeroMQError) {
         socket.isUnsettled = try socket.isReadable()
         if socket.isUnsettled { tell(index) }

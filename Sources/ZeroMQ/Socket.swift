@@ -43,7 +43,8 @@ public final class Socket {
     private let handle: UnsafeMutableRawPointer
     private let context: Context
     private var isMonitored = false
-    /// Whether it may have become readable in a way that its descriptor doesn't tell: it has been used since it was last asked.
+    /// Whether it may have become readable in a way that its descriptor doesn't tell: it has been used since it was
+    /// last asked.
     @exclusivity(unchecked) var isUnsettled = true
 
     // Any use may take notice of what has come, and with it the descriptor's word of it.
@@ -84,13 +85,15 @@ public final class Socket {
         try set(ZMQ_ZAP_DOMAIN, "ZMQ_ZAP_DOMAIN", Array(domain.utf8))
     }
 
-    /// Takes encrypted connections only, of peers that have a key (`ZMQ_CURVE_SERVER`): the ZAP handler says which. Before ``bind(_:)``.
+    /// Takes encrypted connections only, of peers that have a key (`ZMQ_CURVE_SERVER`): the ZAP handler says which.
+    /// Before ``bind(_:)``.
     public func setCurveServer(_ secretKey: CurveKey) throws(ZeroMQError) {
         try set(Option(number: ZMQ_CURVE_SERVER, name: "ZMQ_CURVE_SERVER"), 1)
         try set(ZMQ_CURVE_SECRETKEY, "ZMQ_CURVE_SECRETKEY", Array(secretKey.text.utf8) + [0])
     }
 
-    /// Connects encrypted, to the server of that key alone, as who has this pair (`ZMQ_CURVE_SERVERKEY`). Before ``connect(_:)``.
+    /// Connects encrypted, to the server of that key alone, as who has this pair (`ZMQ_CURVE_SERVERKEY`). Before
+    /// ``connect(_:)``.
     public func setCurveClient(server: CurveKey, own pair: CurveKeyPair) throws(ZeroMQError) {
         try set(ZMQ_CURVE_SERVERKEY, "ZMQ_CURVE_SERVERKEY", Array(server.text.utf8) + [0])
         try set(ZMQ_CURVE_PUBLICKEY, "ZMQ_CURVE_PUBLICKEY", Array(pair.publicKey.text.utf8) + [0])
@@ -130,7 +133,8 @@ public final class Socket {
         guard zmq_disconnect(pointer, endpoint) == 0 else { throw ZeroMQError("zmq_disconnect", endpoint) }
     }
 
-    /// Readable and writable now (`ZMQ_EVENTS`). To be read again after every send and receive: see ``notificationDescriptor``.
+    /// Readable and writable now (`ZMQ_EVENTS`). To be read again after every send and receive: see
+    /// ``notificationDescriptor``.
     public func readiness() -> (canReceive: Bool, canSend: Bool) {
         var events: Int32 = 0
         var size = 4
@@ -158,7 +162,8 @@ public final class Socket {
 
     /// Sends one frame without waiting.
     ///
-    /// - Returns: false when the peer's queue is full (`EAGAIN`) or, with `routerMandatory`, the peer is gone (`EHOSTUNREACH`); nothing was sent.
+    /// - Returns: false when the peer's queue is full (`EAGAIN`) or, with `routerMandatory`, the peer is gone
+    ///   (`EHOSTUNREACH`); nothing was sent.
     @discardableResult
     public func send(_ bytes: UnsafeRawBufferPointer, more: Bool = false) throws(ZeroMQError) -> Bool {
         let flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)
@@ -211,7 +216,8 @@ public final class Socket {
 
     /// Receives a whole message without waiting.
     ///
-    /// - Parameter maximumFrames: further frames of a longer message are received and thrown away; the result then has one frame more than this.
+    /// - Parameter maximumFrames: further frames of a longer message are received and thrown away; the result then has
+    ///   one frame more than this.
     public func receive(maximumFrames: Int = 64) throws(ZeroMQError) -> [Message]? {
         var frames: [Message] = []
         while true {
@@ -233,8 +239,8 @@ public final class Socket {
     /// - Parameters:
     ///   - frames: grows to what is needed, and at most to one more than `maximumFrames`.
     ///   - maximumFrames: further frames of a longer message are received and thrown away.
-    /// - Returns: how many of them are the message's: one more than `maximumFrames` for a longer one, and the last of them is its
-    ///   last frame; nil when there is no message.
+    /// - Returns: how many of them are the message's: one more than `maximumFrames` for a longer one, and the last of
+    ///   them is its last frame; nil when there is no message.
     public func receive(into frames: inout [Message], maximumFrames: Int = 64) throws(ZeroMQError) -> Int? {
         var count = 0
         while true {
@@ -257,8 +263,8 @@ public final class Socket {
         isMonitored = true
     }
 
-    /// Tells nothing any more. To be called before who reads it goes, unless this socket goes first: libzmq's own thread would wait for him
-    /// for ever, and with it all sockets of the context.
+    /// Tells nothing any more. To be called before who reads it goes, unless this socket goes first: libzmq's own
+    /// thread would wait for him for ever, and with it all sockets of the context.
     public func stopMonitor() {
         guard isMonitored else { return }
         isMonitored = false

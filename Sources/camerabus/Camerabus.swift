@@ -1,7 +1,7 @@
 import ArgumentParser
 
-// The tree of commands names every command, and one command prints the tree: CompletionsCommand, by CompletionScript, needs
-// this declaration. That circle is natural; all other commands know nothing of the tree.
+// The tree of commands names every command, and one command prints the tree: CompletionsCommand, by CompletionScript,
+// needs this declaration. That circle is natural; all other commands know nothing of the tree.
 struct Camerabus: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus",

@@ -1,8 +1,8 @@
 import Logging
 import Synchronization
 
-/// Writes to the standard error, at one level for all loggers: a level that SIGHUP brings holds also for those that were handed on
-/// long before.
+/// Writes to the standard error, at one level for all loggers: a level that SIGHUP brings holds also for those that
+/// were handed on long before.
 struct CommonLevelLogHandler: LogHandler {
     private static let level = Mutex(Logger.Level.info)
     private var handler: StreamLogHandler

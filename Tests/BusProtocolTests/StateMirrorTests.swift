@@ -3,7 +3,8 @@ import JSON
 import Testing
 
 @Suite struct StateMirrorTests {
-    /// A bus that loses messages on the way: after each heartbeat and the snapshot it may call for, the copy is complete.
+    /// A bus that loses messages on the way: after each heartbeat and the snapshot it may call for, the copy is
+    /// complete.
     @Test(arguments: 0..<20)
     func noLossGoesUnnoticed(_ seed: UInt64) throws {
         var random = SeededGenerator(state: seed)

@@ -11,7 +11,8 @@ import Testing
 
     /// Looks at a process whose thread 1 runs its loop, from its state before on, each look after the last one.
     ///
-    /// - Parameter change: what happened to the threads of the process and of the watching one until the look of that number.
+    /// - Parameter change: what happened to the threads of the process and of the watching one until the look of that
+    ///   number.
     private func findings(
         _ count: Int, isLoading: Bool = false, every interval: Int64 = look, due: Int64 = look, isReadable: Bool = true,
         idle: ThreadTimes = idle,

@@ -28,6 +28,7 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// Fixed seeds, and one that is new each time; not where a change is judged ($CI), which is not to be refused for what others have done.
+/// Fixed seeds, and one that is new each time; not where a change is judged ($CI), which is not to be refused for what
+/// others have done.
 let seeds: [UInt64] =
     Array(1...4) + (getenv("CI") == nil ? [UInt64.random(in: .min ... .max)] : [UInt64(5)])

@@ -21,7 +21,8 @@ import Testing
         return samples.map(Double.init)
     }
 
-    /// Wherever pieces of more than a second are cut and joined, each has a tick, where it is and with its second's digit.
+    /// Wherever pieces of more than a second are cut and joined, each has a tick, where it is and with its second's
+    /// digit.
     ///
     /// - Parameter starts: of the pieces behind second 8, in milliseconds.
     @Test(arguments: [

@@ -35,7 +35,8 @@ func waitForInput(_ descriptor: Int32, _ deadline: Deadline) throws {
 }
 
 extension VideoSource {
-    /// Starts a stream with room for so many frames that no reader is too late for them, whatever else the machine has to do.
+    /// Starts a stream with room for so many frames that no reader is too late for them, whatever else the machine has
+    /// to do.
     func startStreaming(slots: Int) throws -> any FrameStream {
         try startStreaming { _, bytes throws(SourceError) in try PrivateSlots(slots, bytes: bytes) }
     }

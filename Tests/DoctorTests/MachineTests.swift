@@ -182,7 +182,8 @@ import Testing
             "1: POSIX  ADVISORY  WRITE 5 \(major):\(minor):\(status.st_ino) 0 EOF\nbroken\n"
                 + "2: FLOCK  ADVISORY  WRITE 4711 \(major):\(minor):\(status.st_ino) 0 EOF\n")
         #expect(facts(directories: ["/run/a"]).directories[0].lockHolder == 4711)
-        // Who listens is the service manager, where that has made the socket: then it is the lock's holder that is told of.
+        // Who listens is the service manager, where that has made the socket: then it is the lock's holder that is told
+        // of.
         var report = BusReport(state: .unusable("silent"))
         report.pid = 1
         #expect(facts(directories: ["/run/a"], bus: report).bus.pid == 4711)

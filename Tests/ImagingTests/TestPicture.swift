@@ -31,7 +31,8 @@ struct Color: Equatable, CustomStringConvertible {
     }
 }
 
-/// A picture of eight flat patches, four across and two down, written in plain arithmetic apart from the code under test.
+/// A picture of eight flat patches, four across and two down, written in plain arithmetic apart from the code under
+/// test.
 struct TestPicture {
     static let colors = [
         Color(255, 255, 255), Color(0, 0, 0), Color(200, 60, 40), Color(40, 180, 70),

@@ -106,7 +106,8 @@ private let encodings: [Rendition.Encoding] = [.jpeg, .bgr, .rgb, .gray, .yuyv, 
             _ = try memory.read { try converter.convert([$0], bytesUsed: [bytes.count], zoom: 2000, into: output) }
             let reader = try PayloadReader(output.bytes, converter.outputLayout)
             var corners = [1, 2, 5, 6].map { TestPicture.colors[$0] }
-            // Clockwise quarter by quarter, then left and right exchanged: left top, right top, left bottom, right bottom.
+            // Clockwise quarter by quarter, then left and right exchanged: left top, right top, left bottom, right
+            // bottom.
             for _ in 0..<quarters { corners = [corners[2], corners[0], corners[3], corners[1]] }
             corners = [corners[1], corners[0], corners[3], corners[2]]
             let side = request.dimensions

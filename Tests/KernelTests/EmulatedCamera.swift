@@ -3,7 +3,8 @@ import Foundation
 import LinuxIO
 import Testing
 
-/// A USB camera on a port of the kernel's virtual host controller (`Tests/Kernel/usb_camera`), with uvcvideo as its driver.
+/// A USB camera on a port of the kernel's virtual host controller (`Tests/Kernel/usb_camera`), with uvcvideo as its
+/// driver.
 ///
 /// Unplugged when it ends, or when nobody holds it any more.
 final class EmulatedCamera {

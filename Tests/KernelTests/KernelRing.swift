@@ -30,15 +30,15 @@ enum KernelRing {
     static let identities = V4L2Discovery.cameras().filter { $0.driver == "vivid" }
     static var hasVivid: Bool { !identities.isEmpty }
 
-    /// Takes vivid from its devices (`unbind`), or gives it to them again (`bind`): all of them are one platform device, and go and
-    /// come together.
+    /// Takes vivid from its devices (`unbind`), or gives it to them again (`bind`): all of them are one platform
+    /// device, and go and come together.
     static func drive(_ what: String) throws {
         try "vivid.0".write(
             toFile: "/sys/bus/platform/drivers/vivid/\(what)", atomically: false, encoding: .utf8)
     }
 
-    /// Runs a test that takes the driver away. Nodes that somebody has open when it goes keep their numbers from those that come;
-    /// the other tests know them by the numbers that they had.
+    /// Runs a test that takes the driver away. Nodes that somebody has open when it goes keep their numbers from those
+    /// that come; the other tests know them by the numbers that they had.
     static func withoutTraces(_ test: () async throws -> Void) async throws {
         let result: Result<Void, any Error>
         do {
@@ -132,7 +132,8 @@ final class TestCamera {
 }
 
 extension KernelTests {
-    /// Runs a test's steps; where one fails, what the bus has said until then is told too, since what fails here is rarely seen again.
+    /// Runs a test's steps; where one fails, what the bus has said until then is told too, since what fails here is
+    /// rarely seen again.
     static func tellingLog(of bus: BusHarness, _ steps: () async throws -> Void) async throws {
         do {
             try await steps()
@@ -171,7 +172,8 @@ extension KernelTests {
         }
     }
 
-    /// Whether two pictures are the same. Their bytes in an `#expect` would be listed one by one when they differ, which takes hours.
+    /// Whether two pictures are the same. Their bytes in an `#expect` would be listed one by one when they differ,
+    /// which takes hours.
     static func isSame(_ one: [UInt8], _ other: [UInt8]) -> Bool { one.withUnsafeBytes { isSame($0, other) } }
 
     /// As above, at once: an emulated processor takes longer for it byte by byte than a frame stays in its ring.

@@ -5,8 +5,8 @@ import Glibc
 import LinuxIO
 import Testing
 
-/// The loop of snd-aloop, whose second PCM gives back what is played on the first: aplay plays noise on it, and arecord has its word on
-/// what is heard.
+/// The loop of snd-aloop, whose second PCM gives back what is played on the first: aplay plays noise on it, and arecord
+/// has its word on what is heard.
 struct SoundLoop {
     /// What is played: noise that never comes twice, of ``format``.
     let noise: [UInt8]

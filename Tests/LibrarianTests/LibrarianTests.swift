@@ -47,7 +47,8 @@ import Testing
 
     // MARK: What recorders leave
 
-    /// A head that was half written, and that the file system has filled with zeros, tells another length than it was to have.
+    /// A head that was half written, and that the file system has filled with zeros, tells another length than it was
+    /// to have.
     @Test func aClusterWithATornHeadIsNone() async throws {
         let whole = try LeftMovie(library, id: "whole", fileType: .mkv, cut: 1).bytes
         let mark: [UInt8] = [0x1F, 0x43, 0xB6, 0x75]

@@ -66,7 +66,8 @@ import Testing
         for cut in 0..<cuts {
             let path = "\(scratch.path)/cut\(cut).\(type)"
             let length = Int.random(in: 0...bytes.count, using: &generator)
-            // A file may have been made longer than what was written of it, though not so long that the fragment looks whole.
+            // A file may have been made longer than what was written of it, though not so long that the fragment looks
+            // whole.
             let next = synced.first { $0.size > length }
             let room = next.map { Int($0.size) - length - 1 } ?? 5000
             let tail = [UInt8](repeating: 0, count: cut % 2 * min(room, 5000))

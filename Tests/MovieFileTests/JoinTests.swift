@@ -13,7 +13,8 @@ import Testing
     private static let size = Dimensions(width: Material.width, height: Material.height)
     private static let rate = 48000
 
-    /// A second of grey that is a little brighter in each picture, and a click in the middle of its sound, which may end before the picture.
+    /// A second of grey that is a little brighter in each picture, and a click in the middle of its sound, which may
+    /// end before the picture.
     private func segment(
         _ name: String, _ size: Dimensions = size, grey: Int = 60, count: Int = 30, sound pieces: Int = 30,
         audio: AudioCodec? = .aac, type: MovieFileType = .mp4

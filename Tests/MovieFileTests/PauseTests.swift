@@ -88,7 +88,8 @@ import Testing
             !cuts.contains { $0.contains(Self.soundTime(sample)) }
         }
         try #require(samples.count > 30000 && samples.count <= expected.count)
-        // The resampler's filter rounds the edges, a few samples at each; one sample too many or too few would be wrong from there on.
+        // The resampler's filter rounds the edges, a few samples at each; one sample too many or too few would be wrong
+        // from there on.
         let right = samples.indices.filter { abs(Int(samples[$0]) - Int(Self.sample(expected[$0]))) <= 3 }
         #expect(right.count > samples.count * 98 / 100, "\(right.count) of \(samples.count)")
         let kept = Double(frames.last.map { $0.time } ?? 0) / 1e9 + 1.0 / 30

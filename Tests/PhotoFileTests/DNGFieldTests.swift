@@ -79,7 +79,8 @@ import Testing
         try File.replace(path, with: try RawMaterial(format).photo().bytes, mode: 0o600)
         let text = String(
             decoding: try await output("exiftool", ["-validate", "-warning", "-a", path], scratch), as: UTF8.self)
-        // libtiff writes where the raw picture's directory is as TIFF's supplement wants it, of which exiftool thinks otherwise.
+        // libtiff writes where the raw picture's directory is as TIFF's supplement wants it, of which exiftool thinks
+        // otherwise.
         let faults = text.split(separator: "\n").filter { !$0.hasPrefix("Validate") && !$0.contains("0x014a") }
         #expect(text.hasPrefix("Validate") && faults == [], "\(text)")
     }

@@ -18,7 +18,8 @@ struct Patch: Hashable, CustomStringConvertible {
     }
 }
 
-/// A picture of four patches: no two ways of turning it look alike. Written in plain arithmetic apart from the code under test.
+/// A picture of four patches: no two ways of turning it look alike. Written in plain arithmetic apart from the code
+/// under test.
 struct PatchPicture {
     /// Top left, top right, bottom left, bottom right.
     static let patches = [

@@ -81,7 +81,8 @@ import Testing
         #expect(Self.text(told[2]?["Flash"]) == "32" && Self.text(told[2]?["Orientation"]) == "1")
     }
 
-    /// Prints for each file what the four patches look like as the tag has it turned, in the picture and in its thumbnail.
+    /// Prints for each file what the four patches look like as the tag has it turned, in the picture and in its
+    /// thumbnail.
     private static let pillow = """
         import io, json, struct, sys
         from PIL import Image, ImageOps

@@ -3,8 +3,8 @@ import CaptureCore
 import LinuxIO
 import PhotoFile
 
-/// A raw frame of known light: fields of one colour each, four in a row and two rows, as a sensor without any fault of its own gives
-/// them.
+/// A raw frame of known light: fields of one colour each, four in a row and two rows, as a sensor without any fault of
+/// its own gives them.
 struct RawMaterial {
     /// Light from 0 to 1: red, green, blue. White is none of them: where all is clipped nothing is seen.
     static let colors: [[Double]] = [

@@ -5,7 +5,8 @@ import Testing
 
 /// The specification says what the library does: its examples are checked, and nothing is left out.
 @Suite struct DocumentTests {
-    /// `C:` and `D:` lines are requests, `B:` lines replies, `E:` and `M:` lines messages of the events and the media socket.
+    /// `C:` and `D:` lines are requests, `B:` lines replies, `E:` and `M:` lines messages of the events and the media
+    /// socket.
     @Test(arguments: [
         "transcripts/frames.txt", "transcripts/live-photo.txt", "transcripts/lock-and-configure.txt",
         "transcripts/movie.txt",

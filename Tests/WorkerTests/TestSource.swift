@@ -48,7 +48,8 @@ final class TestBench: Sendable {
         var pictureFormat = PixelFormat.motionJPEG
         /// Further controls.
         var extra: [CaptureControl] = []
-        /// How bright what it sees is, in strips from left to right, 1 being grey at the first exposure; none: it sees nothing.
+        /// How bright what it sees is, in strips from left to right, 1 being grey at the first exposure; none: it sees
+        /// nothing.
         var scene: [Double] = []
         /// What was set last, by control.
         var set: [String: ControlValue] = [:]
@@ -97,7 +98,8 @@ final class TestBench: Sendable {
     func clearCalls() { state.withLock { $0.calls = [] } }
 }
 
-/// A camera in memory, that does what the test bench says: small YUYV pictures, the frame's number in the first four bytes.
+/// A camera in memory, that does what the test bench says: small YUYV pictures, the frame's number in the first four
+/// bytes.
 final class TestSource: VideoSource {
     let identity = DeviceIdentity(
         uniqueID: "test-0", localizedName: "Test", type: .virtual, position: .unspecified, driver: "test", bus: "test:0"

@@ -170,7 +170,8 @@ import ZeroMQ
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)
         let copy = ends[0]
-        // A number that nobody else is given meanwhile: new descriptors have the lowest that are free, and HandedOnSockets has its own.
+        // A number that nobody else is given meanwhile: new descriptors have the lowest that are free, and
+        // HandedOnSockets has its own.
         let place = Int32(min(CurrentProcess.raiseDescriptorLimit(), 8192)) - 64
         ends[0] = fcntl(copy, F_DUPFD_CLOEXEC, place)
         try #require(ends[0] >= place)

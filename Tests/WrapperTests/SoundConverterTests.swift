@@ -14,8 +14,8 @@ import Testing
         }
     }
 
-    /// All that comes of a second of a tone, given in pieces of 10 ms, as numbers from -1 to 1; how long before each piece was what was
-    /// held back.
+    /// All that comes of a second of a tone, given in pieces of 10 ms, as numbers from -1 to 1; how long before each
+    /// piece was what was held back.
     private func convert(
         _ converter: SoundConverter, _ frequency: Double, _ amplitude: Double
     ) throws -> (samples: [Double], delays: [Int64]) {

@@ -1,8 +1,8 @@
 import BusProtocol
 import Synchronization
 
-/// The frames of one topic, the newest first: a late reader gets the current frame, and ``Frame/lost`` counts the frames
-/// that were left out. `Protocol/spec/frames.md` defines lost, late and old.
+/// The frames of one topic, the newest first: a late reader gets the current frame, and ``Frame/lost`` counts the
+/// frames that were left out. `Protocol/spec/frames.md` defines lost, late and old.
 ///
 /// Ends by an error only. The subscription lasts as long as this value lives.
 public final class Frames: AsyncSequence, Sendable {

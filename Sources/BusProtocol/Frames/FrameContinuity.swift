@@ -1,5 +1,5 @@
-/// The frames that a subscriber missed, and those that it can use. Frames that depend on each other are usable from a key
-/// frame on, until one is missing (`Protocol/spec/frames.md`).
+/// The frames that a subscriber missed, and those that it can use. Frames that depend on each other are usable from a
+/// key frame on, until one is missing (`Protocol/spec/frames.md`).
 public struct FrameContinuity: Hashable, Sendable {
     private var stream: String?
     private var sequence: UInt64 = 0

@@ -1,8 +1,8 @@
 import BusProtocol
 public import JSON
 
-/// What outlives a coordinator, as its successor finds it: the locks, the fence counter, and which changes over several devices
-/// were decided and perhaps not yet told to all of them.
+/// What outlives a coordinator, as its successor finds it: the locks, the fence counter, and which changes over several
+/// devices were decided and perhaps not yet told to all of them.
 public struct KeptState: Hashable, Sendable {
     /// The form that this version writes, and the only one that it reads.
     public static let version: Int64 = 1
@@ -21,8 +21,8 @@ public struct KeptState: Hashable, Sendable {
     public var exposures: [KeptExposure] = []
     /// What is set on devices for photos and not put back yet, as their workers told it, by `uniqueID`.
     public var standIns: [String: JSONValue] = [:]
-    /// What stood among the sessions and is none: as far as it can be told apart, its id. The others are good all the same, as none depends
-    /// on another.
+    /// What stood among the sessions and is none: as far as it can be told apart, its id. The others are good all the
+    /// same, as none depends on another.
     public private(set) var unreadableSessions: [String] = []
 
     public init(boot: String, epoch: String, fence: UInt64, locks: [Lock] = [], decided: [String] = []) {
@@ -35,7 +35,8 @@ public struct KeptState: Hashable, Sendable {
 
     /// The sessions that are still sessions in that boot, and those that are not.
     ///
-    /// - Parameter isAlive: whether the process of that number that started then still lives; asked for those that belong to one.
+    /// - Parameter isAlive: whether the process of that number that started then still lives; asked for those that
+    ///   belong to one.
     public func survivingSessions(
         boot: String, isAlive: (LockHolder) -> Bool
     ) -> (kept: [CaptureSession], ended: [CaptureSession]) {
@@ -52,7 +53,8 @@ public struct KeptState: Hashable, Sendable {
 
     /// The locks that are still locks at that time of that boot, and those that are not, with why.
     ///
-    /// - Parameter isAlive: whether the process of that number that started then still lives; asked for locks without a lease.
+    /// - Parameter isAlive: whether the process of that number that started then still lives; asked for locks without a
+    ///   lease.
     public func survivors(
         boot: String, now: Instant, isAlive: (LockHolder) -> Bool
     ) -> (kept: [Lock], ended: [(lock: Lock, cause: LockTable.EndCause)]) {

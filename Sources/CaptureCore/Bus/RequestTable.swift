@@ -63,8 +63,8 @@ public struct RequestTable: Sendable {
 
     /// What is to be done with this request.
     ///
-    /// - Throws: `invalidParams` {path: "key"} if the key stands for another request; `limitExceeded` {limit, maximum} if
-    ///   so many of this user's requests, or so many bytes of all, are still being worked on.
+    /// - Throws: `invalidParams` {path: "key"} if the key stands for another request; `limitExceeded` {limit, maximum}
+    ///   if so many of this user's requests, or so many bytes of all, are still being worked on.
     public mutating func begin(
         uid: UInt32, key: String, method: String, params: JSONValue, at now: Instant
     ) throws(BusError) -> Admission {

@@ -2,8 +2,8 @@ public import JSON
 
 /// What is published of the bus's state and of what happens, numbered so that a client notices every loss.
 ///
-/// All state and events share one order (`sequence`), which begins anew with each epoch. `previous` is the sequence of the
-/// message before on the same topic, and 0 where there was none, or where it isn't remembered: a state topic whose
+/// All state and events share one order (`sequence`), which begins anew with each epoch. `previous` is the sequence of
+/// the message before on the same topic, and 0 where there was none, or where it isn't remembered: a state topic whose
 /// value is gone is forgotten, and of event topics the newest are remembered.
 public struct StateStore: Sendable {
     /// A message to be sent on a topic of the events socket.
@@ -96,10 +96,11 @@ public struct StateStore: Sendable {
             .map { publication($0.key, $0.value) }
     }
 
-    /// For the heartbeat: the newest sequence under prefixes of topics, so that a client notices when the last message was lost.
+    /// For the heartbeat: the newest sequence under prefixes of topics, so that a client notices when the last message
+    /// was lost.
     ///
-    /// Told are the first one and the first two segments (`state/`, `state/device/`), and the topics that were set last or
-    /// went last, whole.
+    /// Told are the first one and the first two segments (`state/`, `state/device/`), and the topics that were set last
+    /// or went last, whole.
     public var latest: JSONValue {
         var told = newest
         if state.count <= Self.toldTopics {

@@ -10,12 +10,14 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Checks a change against the device without making it, and remembers it under the transaction's id.
         /// Answers {activeFormat, frameDuration, controls, adjusted} as it would be.
         ///
-        /// `isShared`: other devices change with this one. Once it has applied, only the coordinator can say what is to become of it.
-        /// `isStandIn`: the format stands in for one that there is no room for: it holds while the device is open, and is not kept.
+        /// `isShared`: other devices change with this one. Once it has applied, only the coordinator can say what is to
+        /// become of it. `isStandIn`: the format stands in for one that there is no room for: it holds while the device
+        /// is open, and is not kept.
         case prepare(
             transaction: String, change: JSONValue, path: String, mode: ConfigurationMode, isShared: Bool = false,
             isStandIn: Bool = false)
-        /// Makes the prepared change; on an error the device is put back first. Answers {generation, activeFormat, frameDuration, controls, adjusted}.
+        /// Makes the prepared change; on an error the device is put back first. Answers {generation, activeFormat,
+        /// frameDuration, controls, adjusted}.
         case apply(transaction: String)
         /// Puts the device back to what it was before ``apply(transaction:)``.
         case rollBack(transaction: String)
@@ -44,7 +46,8 @@ public struct WorkerOrder: Hashable, Sendable {
         ///
         /// `of`: only one that runs for them, as ``ZoomRampOwner`` tells it; null: whosever it is.
         case cancelZoom(of: JSONValue = .null)
-        /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete}.
+        /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid,
+        /// name}], complete}.
         case who
         /// The camera is there, as these facts say. `isNew`: it has been away, whatever the worker has noticed of that.
         case plugged(CameraFacts, isNew: Bool)
@@ -52,28 +55,33 @@ public struct WorkerOrder: Hashable, Sendable {
         case pluggedMicrophone(MicrophoneFacts, isNew: Bool)
         /// These may come in at the doors from now on. Also who was refused before is told anew when it comes again.
         case admit(AccessList)
-        /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list} answers {script}, {cancel} ends it.
+        /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list}
+        /// answers {script}, {cancel} ends it.
         case fault(JSONValue)
-        /// Makes ready for a photo: the device streams, is set as the photo needs it, and has found its exposure, or has had its time for
-        /// that. Answers {resolution} (``PhotoResolution``), and then waits for ``takePhoto(job:at:)`` for ``photoPatience``.
+        /// Makes ready for a photo: the device streams, is set as the photo needs it, and has found its exposure, or
+        /// has had its time for that. Answers {resolution} (``PhotoResolution``), and then waits for
+        /// ``takePhoto(job:at:)`` for ``photoPatience``.
         case preparePhoto(PhotoOrder)
-        /// Takes the photo that is ready, with the first frame at or after that time (monotonic nanoseconds; nil: the next one). Its stages
-        /// are told by ``WorkerReport/photo(job:stage:members:)``. Answers {photos: […]} (``PhotoResult``) when all are finished.
+        /// Takes the photo that is ready, with the first frame at or after that time (monotonic nanoseconds; nil: the
+        /// next one). Its stages are told by ``WorkerReport/photo(job:stage:members:)``. Answers {photos: […]}
+        /// (``PhotoResult``) when all are finished.
         case takePhoto(job: String, at: Instant? = nil)
-        /// Stores the picture of a live photo that was made and kept, together with its movie, of which that file is: both or neither.
-        /// Answers {photo, movie} (``PhotoResult`` with its path and id; the movie's path in the library) when both are on the disk. A picture
-        /// waits for this for ``photoPatience``; whatever the answer is, it is not kept any longer.
+        /// Stores the picture of a live photo that was made and kept, together with its movie, of which that file is:
+        /// both or neither. Answers {photo, movie} (``PhotoResult`` with its path and id; the movie's path in the
+        /// library) when both are on the disk. A picture waits for this for ``photoPatience``; whatever the answer is,
+        /// it is not kept any longer.
         case publishPhoto(job: String, movie: LivePhotoMovie, file: String)
-        /// What is not stored yet of a photo that goes with the reply as well is not stored: it may not be any more. Answers {}, also when there is
-        /// none. A live photo's is stored or not by ``publishPhoto(job:movie:file:)``.
+        /// What is not stored yet of a photo that goes with the reply as well is not stored: it may not be any more.
+        /// Answers {}, also when there is none. A live photo's is stored or not by ``publishPhoto(job:movie:file:)``.
         case keepFromLibrary(job: String)
-        /// Gives a photo up, however far it is; what was set for it is put back, and a picture that was kept is forgotten. Answers {} when that is so, also when there is none.
+        /// Gives a photo up, however far it is; what was set for it is put back, and a picture that was kept is
+        /// forgotten. Answers {} when that is so, also when there is none.
         case dropPhoto(job: String)
         /// Ends the process in order.
         case stop
 
-        /// Takes something back or closes it. There are never more of these than of what they end, or than their givers share, so they
-        /// count against no limit.
+        /// Takes something back or closes it. There are never more of these than of what they end, or than their givers
+        /// share, so they count against no limit.
         public var endsTransaction: Bool {
             switch self {
             case .rollBack, .finish, .unlock, .lock, .session, .halt, .plugged, .pluggedMicrophone, .admit, .cancelZoom,
@@ -84,15 +92,18 @@ public struct WorkerOrder: Hashable, Sendable {
         }
     }
 
-    /// How long an order may wait to be begun, milliseconds: longer than the 10 s after which a worker with a stuck driver ends itself.
+    /// How long an order may wait to be begun, milliseconds: longer than the 10 s after which a worker with a stuck
+    /// driver ends itself.
     public static let patience: Int64 = 12_000
-    /// How long until its answer in all, milliseconds: one order may set many controls, each as slow as a driver may be. A worker that
-    /// is stuck ends long before.
+    /// How long until its answer in all, milliseconds: one order may set many controls, each as slow as a driver may
+    /// be. A worker that is stuck ends long before.
     public static let longest: Int64 = 10 * patience
-    /// How long a photo that is ready waits to be taken, milliseconds: longer than any other device may take to get ready for it.
+    /// How long a photo that is ready waits to be taken, milliseconds: longer than any other device may take to get
+    /// ready for it.
     public static let photoPatience: Int64 = 3 * longest
 
-    /// How long a device may take to settle once for a photo, milliseconds: the frames that it is given, however long each lasts.
+    /// How long a device may take to settle once for a photo, milliseconds: the frames that it is given, however long
+    /// each lasts.
     ///
     /// - Parameter frame: a frame's time, nanoseconds.
     public static func settling(_ settings: PhotoSettings, frame: Int64) -> Int64 {
@@ -118,13 +129,15 @@ public struct WorkerOrder: Hashable, Sendable {
     }
 
     public var number: UInt64
-    /// The lock's number under which a changing order is given. A worker refuses one that is lower than the highest it has seen.
+    /// The lock's number under which a changing order is given. A worker refuses one that is lower than the highest it
+    /// has seen.
     public var fence: UInt64?
     public var action: Action
-    /// The worker's hello that this answers to: an order that was given over an earlier connection is not carried out. nil: any.
+    /// The worker's hello that this answers to: an order that was given over an earlier connection is not carried out.
+    /// nil: any.
     public var link: UInt64?
-    /// When it is too late to begin (monotonic nanoseconds): whoever gave it has given it up by then. nil, and for what ends a
-    /// transaction: never.
+    /// When it is too late to begin (monotonic nanoseconds): whoever gave it has given it up by then. nil, and for what
+    /// ends a transaction: never.
     public var deadline: Instant?
 
     public init(number: UInt64, fence: UInt64?, action: Action, link: UInt64? = nil, deadline: Instant? = nil) {
@@ -304,15 +317,18 @@ public struct WorkerOrder: Hashable, Sendable {
 
 /// What a worker tells the coordinator, over `internal/workers.sock`: one JSON frame.
 public enum WorkerReport: Hashable, Sendable {
-    /// First on each connection: who this is, and the connection's number, which orders name. Its media socket is bound by then.
+    /// First on each connection: who this is, and the connection's number, which orders name. Its media socket is bound
+    /// by then.
     ///
-    /// `inDoubt`: transactions over several devices that this one has applied, or is applying, and was not told the end of.
+    /// `inDoubt`: transactions over several devices that this one has applied, or is applying, and was not told the end
+    /// of.
     case hello(device: String, uniqueID: String, mediaPath: String, link: UInt64 = 0, inDoubt: [String] = [])
     /// What the device can do: {identity…, formats: […], controls: […]}, after each opening.
     case description(JSONValue)
     /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream, memory,
-    /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error, kernelPriority, notRestored,
-    /// systemPressureState), and for the coordinator alone what it has to know of it, such as `zoomRamp` (``ZoomRampOwner``).
+    /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error, kernelPriority,
+    /// notRestored, systemPressureState), and for the coordinator alone what it has to know of it, such as `zoomRamp`
+    /// (``ZoomRampOwner``).
     case status(JSONValue)
     /// The answer to an order.
     case reply(order: UInt64, Result<JSONValue, BusError>)
@@ -320,9 +336,10 @@ public enum WorkerReport: Hashable, Sendable {
     case event(String, [String: JSONValue])
     /// This user was turned away at a door, for the first time since the last order about them.
     case refused(uid: UInt32, gid: UInt32, pid: Int32)
-    /// A photo has come so far. With `didCapture`, `members` has {moment}: the time of the first frame as its header has it, monotonic
-    /// nanoseconds. With `processed` they are {photo} (``PhotoResult``), and a further frame of the message is its file where the order wanted it
-    /// and it is no larger than any reply (``BusLimits/maxPhotoReplyBytes``).
+    /// A photo has come so far. With `didCapture`, `members` has {moment}: the time of the first frame as its header
+    /// has it, monotonic nanoseconds. With `processed` they are {photo} (``PhotoResult``), and a further frame of the
+    /// message is its file where the order wanted it and it is no larger than any reply
+    /// (``BusLimits/maxPhotoReplyBytes``).
     case photo(job: String, stage: PhotoProgress, members: JSONValue = [:])
     /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}.
     case alive(JSONValue)

@@ -3,9 +3,9 @@ public import JSON
 
 /// One change across several devices: all prepare (check, and touch nothing), then all apply, or none is left changed.
 ///
-/// The caller does what it is told, on all devices at the same time, and says what came of it. A device answers for itself:
-/// one whose apply fails puts back what it had set so far, and says if it couldn't. A device that is lost answers no more,
-/// whatever it sends later; if it may have applied by then, it counts as not rolled back.
+/// The caller does what it is told, on all devices at the same time, and says what came of it. A device answers for
+/// itself: one whose apply fails puts back what it had set so far, and says if it couldn't. A device that is lost
+/// answers no more, whatever it sends later; if it may have applied by then, it counts as not rolled back.
 public struct BatchTransaction: Sendable {
     public enum Action: Hashable, Sendable {
         /// Ask the device to check its change.
@@ -14,8 +14,8 @@ public struct BatchTransaction: Sendable {
         case apply(String)
         /// Ask it to put back what was before it applied.
         case rollBack(String)
-        /// All of several devices have applied. Keep for good that this is to stay, and say so with ``decided(_:)``: from then on a
-        /// caller that dies leaves a change that its successor completes.
+        /// All of several devices have applied. Keep for good that this is to stay, and say so with ``decided(_:)``:
+        /// from then on a caller that dies leaves a change that its successor completes.
         case decide
         /// It is over; nothing more comes.
         case finish(Outcome)
@@ -92,7 +92,8 @@ public struct BatchTransaction: Sendable {
         return devices.map(Action.prepare)
     }
 
-    /// What a device answered to ``Action/prepare(_:)``. The first refusal ends the batch, since nothing has been touched.
+    /// What a device answered to ``Action/prepare(_:)``. The first refusal ends the batch, since nothing has been
+    /// touched.
     public mutating func prepared(_ device: String, _ result: Result<JSONValue, BusError>) -> [Action] {
         guard !isFinished, case .preparing = states[device] else { return [] }
         switch result {
@@ -112,7 +113,8 @@ public struct BatchTransaction: Sendable {
 
     /// What a device answered to ``Action/apply(_:)``.
     ///
-    /// A failure whose data says `notRolledBack: true` comes from a device that couldn't put itself back; it is told so.
+    /// A failure whose data says `notRolledBack: true` comes from a device that couldn't put itself back; it is told
+    /// so.
     public mutating func applied(_ device: String, _ result: Result<JSONValue, BusError>) -> [Action] {
         guard !isFinished, case .applying = states[device] else { return [] }
         switch result {

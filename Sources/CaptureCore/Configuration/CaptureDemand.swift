@@ -26,7 +26,8 @@ public struct CaptureParty: Hashable, Sendable {
     }
 }
 
-/// The frame durations that somebody can do with: AVFoundation's `activeVideoMinFrameDuration` and `activeVideoMaxFrameDuration`.
+/// The frame durations that somebody can do with: AVFoundation's `activeVideoMinFrameDuration` and
+/// `activeVideoMaxFrameDuration`.
 ///
 /// A faster device is decimated to the shortest; a slower one than the longest doesn't do.
 public struct FrameDurationBounds: Hashable, Sendable {

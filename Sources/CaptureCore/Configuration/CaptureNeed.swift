@@ -63,7 +63,8 @@ extension CaptureNeed {
         isConverted || hasSize && least != setting.dimensions || output.map { $0 != setting.pixelFormat } ?? false
     }
 
-    /// What its pictures are made into where they aren't passed on; nil: nothing that it could use can be made of those.
+    /// What its pictures are made into where they aren't passed on; nil: nothing that it could use can be made of
+    /// those.
     func encoding(from pixelFormat: PixelFormat) -> Rendition.Encoding? {
         guard let nearest = pixelFormat.nearestEncoding else { return nil }
         guard let output else { return nearest.canMake(least) ? nearest : .bgr }

@@ -10,7 +10,8 @@ public struct DeviceConfiguration: Hashable, Sendable {
     public var frameDuration: FrameDuration?
     /// The values of those controls that can be read.
     public var controls: [String: ControlValue]
-    /// What was asked of camera controls where the drivers' values mean several words at once: `exposureMode`. Not in ``json``.
+    /// What was asked of camera controls where the drivers' values mean several words at once: `exposureMode`. Not in
+    /// ``json``.
     public var words: [String: String]
     /// A zoom ramp runs. Not in ``json``.
     public var isRampingZoom = false

@@ -5,8 +5,8 @@ import JSON
 ///
 /// What the design leaves open is decided so:
 /// - A size without a pixel format takes the present pixel format if it has the size; else uncompressed colour, if that
-///   reaches the rate, else Motion JPEG, else whatever there is. A rate that is asked in the same change counts for more
-///   than the present pixel format.
+///   reaches the rate, else Motion JPEG, else whatever there is. A rate that is asked in the same change counts for
+///   more than the present pixel format.
 /// - A new format keeps the present rate if it has it. If not, the nearest one is taken and told as an adjustment, in
 ///   both modes: nobody asked for that rate, so nothing that was asked is refused.
 /// - The id of a format whose size can vary means its largest size.
@@ -23,9 +23,9 @@ public struct ConfigurationPlanner: Sendable {
     /// - Parameters:
     ///   - path: where the change stands in the request: `changes[0]`.
     ///   - current: how the device is set now.
-    /// - Throws: `formatUnsupported` {nearest}, `frameRateUnsupported` {ranges}, `controlUnsupported` {control, supported},
-    ///   `controlOutOfRange` {control, min, max, step}, `controlReadOnly` {control}, `controlBusy` {control}, or
-    ///   `invalidParams` {path, why} for a value of the wrong type.
+    /// - Throws: `formatUnsupported` {nearest}, `frameRateUnsupported` {ranges}, `controlUnsupported` {control,
+    ///   supported}, `controlOutOfRange` {control, min, max, step}, `controlReadOnly` {control}, `controlBusy`
+    ///   {control}, or `invalidParams` {path, why} for a value of the wrong type.
     public func plan(
         _ change: ConfigurationChange, path: String, current: DeviceConfiguration, mode: ConfigurationMode
     ) throws(BusError) -> ConfigurationPlan {

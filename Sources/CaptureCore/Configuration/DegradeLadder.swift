@@ -19,8 +19,8 @@ public enum DegradeLadder {
     private static let rates = [120, 100, 90, 60, 50, 30, 25, 24, 20, 15, 10, 5, 2, 1]
         .map { FrameDuration(framesPerSecond: $0) }
 
-    /// All settings that take less than that one, the best first: what to try one after the other when the driver says that
-    /// there is no room (`STREAMON`: `ENOSPC`).
+    /// All settings that take less than that one, the best first: what to try one after the other when the driver says
+    /// that there is no room (`STREAMON`: `ENOSPC`).
     public static func settings(below setting: StreamSetting, in formats: [CaptureFormat]) -> [StreamSetting] {
         var settings: [StreamSetting] = []
         var last = setting

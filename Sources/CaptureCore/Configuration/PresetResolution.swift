@@ -41,9 +41,10 @@ extension SessionPreset {
     /// device as it is (``inputPriority``).
     ///
     /// A size that the device has is taken before one that is scaled to it, one of the same aspect before one that is
-    /// stretched, then the smallest. Among formats of one size those are taken that come nearest to 30 frames a second; of
-    /// these uncompressed colour before compressed. `photo` looks at the still pictures that a format can give
-    /// (`highResolutionStillImageDimensions`) before the pictures that it streams. Formats that lack colour serve cameras that have no others.
+    /// stretched, then the smallest. Among formats of one size those are taken that come nearest to 30 frames a second;
+    /// of these uncompressed colour before compressed. `photo` looks at the still pictures that a format can give
+    /// (`highResolutionStillImageDimensions`) before the pictures that it streams. Formats that lack colour serve
+    /// cameras that have no others.
     public func resolve(for formats: [CaptureFormat]) -> PresetResolution? {
         let best = formats.map(\.pixelFormat.rank).min()
         let usable = formats.enumerated().filter { $0.element.pixelFormat.rank == best }
@@ -106,8 +107,8 @@ private struct PresetCandidate {
     let format: CaptureFormat
     var size: Dimensions
     private let rate: Double
-    /// What decides between those that are as good otherwise, lower is better: how far from 30 frames a second, then the
-    /// pixel format, then the place in the table.
+    /// What decides between those that are as good otherwise, lower is better: how far from 30 frames a second, then
+    /// the pixel format, then the place in the table.
     let merit: [Double]
 
     /// 24 frames a second at NTSC's clock: what films have.

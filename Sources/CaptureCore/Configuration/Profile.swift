@@ -127,7 +127,8 @@ public struct Profile: Hashable, Sendable {
         self.saved = saved
     }
 
-    /// The settings for a device: its own, else the only ones there are, else the only ones of a device of the same make.
+    /// The settings for a device: its own, else the only ones there are, else the only ones of a device of the same
+    /// make.
     public func settings(uniqueID: String, name: String, driver: String) -> DeviceSettings? {
         if let own = devices.first(where: { $0.uniqueID == uniqueID }) { return own }
         if devices.count == 1 { return devices[0] }

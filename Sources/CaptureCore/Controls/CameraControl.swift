@@ -1,6 +1,7 @@
 public import JSON
 
-/// A control of the capture model, by AVFoundation's name. Each is made of whichever V4L2 controls a camera has (``CameraControlMap``).
+/// A control of the capture model, by AVFoundation's name. Each is made of whichever V4L2 controls a camera has
+/// (``CameraControlMap``).
 ///
 /// Names of drivers' controls have no capital letters, so the two never mean the same.
 public enum CameraControlName: String, Hashable, Sendable, CaseIterable {
@@ -69,7 +70,8 @@ public struct CameraControl: Hashable, Sendable {
         self.sources = sources
     }
 
-    /// {name, type, minimum?, maximum?, values?, choices?, unit?, readOnly, sources, value}, as `device.controls` answers.
+    /// {name, type, minimum?, maximum?, values?, choices?, unit?, readOnly, sources, value}, as `device.controls`
+    /// answers.
     public func json(value: JSONValue?) -> JSONValue {
         var members: [String: JSONValue] = [
             "name": .string(name.rawValue), "type": .string(kind.name), "readOnly": .bool(name.isReadOnly),

@@ -4,9 +4,9 @@ public import JSON
 
 /// The camera controls that a camera has, made of the drivers' controls that it has.
 ///
-/// Units: focus, zoom and torch of V4L2 have none. A lens position is the share of the focus range, with 1 for the far end, since
-/// V4L2 counts towards the camera; a zoom factor is the ratio to the least value, where that is above 0, as focal lengths are; a
-/// balance is the ratio to the driver's default. What can't be said so is not there.
+/// Units: focus, zoom and torch of V4L2 have none. A lens position is the share of the focus range, with 1 for the far
+/// end, since V4L2 counts towards the camera; a zoom factor is the ratio to the least value, where that is above 0, as
+/// focal lengths are; a balance is the ratio to the driver's default. What can't be said so is not there.
 public struct CameraControlMap: Sendable {
     typealias ID = CameraControlID
 
@@ -26,7 +26,8 @@ public struct CameraControlMap: Sendable {
     ///   - controls: the driver's, with their present flags.
     ///   - traits: those of the active format.
     ///   - zoomLimit: what `zoomValue` spans at most.
-    ///   - isConvertible: pictures can be made of the active format, so that light can be measured and parts be enlarged.
+    ///   - isConvertible: pictures can be made of the active format, so that light can be measured and parts be
+    ///     enlarged.
     ///   - dimensions: those of the active format; nil: not known.
     public init(
         controls: [CaptureControl], traits: FormatTraits = FormatTraits(), zoomLimit: Double = defaultMaxZoom,
@@ -60,7 +61,8 @@ public struct CameraControlMap: Sendable {
     /// What AVFoundation's cameras may have and none of this bus has, so that a client that asks is told.
     static let unsupported = ["depth", "portraitMatte", "dualCamera"]
 
-    /// By name what the camera can do: false, true, or for controls that take words those that it has; and ``unsupported``.
+    /// By name what the camera can do: false, true, or for controls that take words those that it has; and
+    /// ``unsupported``.
     public var supports: JSONValue {
         var members = Dictionary(Self.unsupported.map { ($0, JSONValue.bool(false)) }) { first, _ in first }
         for name in CameraControlName.allCases {

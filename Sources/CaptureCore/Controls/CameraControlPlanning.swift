@@ -4,9 +4,9 @@ import JSON
 /// The drivers' controls to set for what is asked of camera controls.
 ///
 /// What the model leaves open is decided so:
-/// - A value that only counts in a manual mode brings that mode along (`lensPosition` locks the focus, `exposureDuration` and `ISO`
-///   make the exposure custom, a temperature or gains lock the white balance, `torchLevel` turns the torch on), unless the same change
-///   asks for another: that is `controlBusy`.
+/// - A value that only counts in a manual mode brings that mode along (`lensPosition` locks the focus,
+///   `exposureDuration` and `ISO` make the exposure custom, a temperature or gains lock the white balance, `torchLevel`
+///   turns the torch on), unless the same change asks for another: that is `controlBusy`.
 /// - Flash and torch are one lamp: who turns one on turns the other off, and asking for both is `controlBusy`.
 struct CameraControlPlanner {
     typealias ID = CameraControlID

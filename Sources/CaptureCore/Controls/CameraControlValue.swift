@@ -29,7 +29,8 @@ struct CameraControlParser {
     }
 
     /// - Returns: the value, and why it is another than was asked, if it is.
-    /// - Throws: `controlUnsupported`, `controlReadOnly`, `controlOutOfRange`, or `invalidParams` for one of another kind.
+    /// - Throws: `controlUnsupported`, `controlReadOnly`, `controlOutOfRange`, or `invalidParams` for one of another
+    ///   kind.
     func parse(
         _ name: CameraControlName, _ json: JSONValue, path: String
     ) throws(BusError) -> (CameraControlValue, adjusted: String?) {

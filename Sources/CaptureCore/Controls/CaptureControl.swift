@@ -53,8 +53,8 @@ public enum ControlMenuItem: Hashable, Sendable {
 
 /// A knob of a device: every V4L2 control is one.
 public struct CaptureControl: Hashable, Sendable {
-    /// The driver's name as v4l2-ctl writes it: lower case, `_` for every run of other characters (`brightness`, `white_balance_automatic`);
-    /// where kernels have differed, the present one (``ControlNames``).
+    /// The driver's name as v4l2-ctl writes it: lower case, `_` for every run of other characters (`brightness`,
+    /// `white_balance_automatic`); where kernels have differed, the present one (``ControlNames``).
     public var name: String
     /// The driver's name as it is (`Brightness`).
     public var title: String

@@ -147,8 +147,8 @@ extension ConfigurationPlanner {
 
     /// Refuses a control that couldn't be set when its turn comes.
     ///
-    /// A gate that this change opens or closes decides; else the driver's flag. Where the flag shows that the driver doesn't
-    /// mind the automatic mode that is on now, neither is minded here.
+    /// A gate that this change opens or closes decides; else the driver's flag. Where the flag shows that the driver
+    /// doesn't mind the automatic mode that is on now, neither is minded here.
     private func checkBusy(
         _ wish: Wish, _ values: [UInt32: ControlValue], _ current: DeviceConfiguration
     ) throws(BusError) {

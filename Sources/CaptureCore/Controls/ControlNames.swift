@@ -1,8 +1,8 @@
 /// The names of controls that the kernel's drivers have called differently.
 ///
-/// A control's name is made of its driver's text, and `uvcvideo` took over the kernel's common texts in Linux 5.15: one and
-/// the same control was `exposure_auto` before and is `auto_exposure` since. What it is, is told by its id; here its name is
-/// the present one under any kernel, and the former ones are understood wherever a client names a control.
+/// A control's name is made of its driver's text, and `uvcvideo` took over the kernel's common texts in Linux 5.15: one
+/// and the same control was `exposure_auto` before and is `auto_exposure` since. What it is, is told by its id; here
+/// its name is the present one under any kernel, and the former ones are understood wherever a client names a control.
 public enum ControlNames {
     private struct Entry {
         var id: UInt32

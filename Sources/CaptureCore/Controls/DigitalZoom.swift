@@ -1,5 +1,5 @@
-/// The control by which this program zooms cameras whose drivers can't: it makes its pictures of the middle of the device's. It stands
-/// beside the driver's, so that it is set, kept and put back as those are.
+/// The control by which this program zooms cameras whose drivers can't: it makes its pictures of the middle of the
+/// device's. It stands beside the driver's, so that it is set, kept and put back as those are.
 ///
 /// ```
 /// digital_zoom   thousandths: 2000 makes pictures of the middle half of the width and the height

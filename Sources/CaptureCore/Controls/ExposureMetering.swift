@@ -1,5 +1,5 @@
-/// The controls by which this program meters and drives the exposure of cameras that can only be set by hand, or that expose for the
-/// whole picture: they stand beside the driver's, so that they are set, kept and put back as those are.
+/// The controls by which this program meters and drives the exposure of cameras that can only be set by hand, or that
+/// expose for the whole picture: they stand beside the driver's, so that they are set, kept and put back as those are.
 ///
 /// ```
 /// exposure_point_x, exposure_point_y   where it meters, ten-thousandths of the picture
@@ -27,8 +27,8 @@ public enum ExposureMetering {
     /// Those that mean something only where frames can be metered.
     static let ofPoint: Set<UInt32> = [ID.exposureX, ID.exposureY, ID.exposureStart, ID.adjustingExposure]
 
-    /// The controls to add to a driver's; empty where it has what they are for, or nothing that could be driven. Where a driver has the
-    /// point, it is the driver's, and what goes on by itself is too.
+    /// The controls to add to a driver's; empty where it has what they are for, or nothing that could be driven. Where
+    /// a driver has the point, it is the driver's, and what goes on by itself is too.
     public static func controls(beside driver: [CaptureControl]) -> [CaptureControl] {
         guard canDrive(driver) else { return [] }
         let ids = Set(driver.map(\.id))

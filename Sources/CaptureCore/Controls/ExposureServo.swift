@@ -1,10 +1,11 @@
 import Glibc
 
-/// Brings the exposure of a camera to where a metered part of its picture is neither dark nor bright: a value that is told what was
-/// metered and answers what is to be set.
+/// Brings the exposure of a camera to where a metered part of its picture is neither dark nor bright: a value that is
+/// told what was metered and answers what is to be set.
 ///
-/// The exposure time goes first, up to what the frame rate leaves; beyond that the gain. What light makes of a pixel's value differs
-/// from camera to camera (linear, or some gamma), so each step goes by a mean of these, and the next one mends the rest.
+/// The exposure time goes first, up to what the frame rate leaves; beyond that the gain. What light makes of a pixel's
+/// value differs from camera to camera (linear, or some gamma), so each step goes by a mean of these, and the next one
+/// mends the rest.
 public struct ExposureServo: Sendable {
     /// What may be set.
     public struct Bounds: Hashable, Sendable {

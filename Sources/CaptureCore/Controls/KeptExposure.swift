@@ -1,6 +1,7 @@
 public import JSON
 
-/// An exposure that is to be locked when it has settled, as somebody was told; it outlives the coordinator that told it.
+/// An exposure that is to be locked when it has settled, as somebody was told; it outlives the coordinator that told
+/// it.
 public struct KeptExposure: Hashable, Sendable {
     /// The device's `uniqueID`.
     public var device: String

@@ -31,10 +31,11 @@ extension ControlValue {
 }
 
 extension CaptureControl {
-    /// {name, title, id, type, category, minimum, maximum, step, defaultValue, flags, aliases?, menu?, dimensions?, value}.
+    /// {name, title, id, type, category, minimum, maximum, step, defaultValue, flags, aliases?, menu?, dimensions?,
+    /// value}.
     ///
-    /// `menu` is [{index, name}] or, for an integer menu, [{index, value}]; it, `dimensions` and `aliases` (other names that
-    /// requests may use) are only there where they mean something. `value` is null where it can't be read.
+    /// `menu` is [{index, name}] or, for an integer menu, [{index, value}]; it, `dimensions` and `aliases` (other names
+    /// that requests may use) are only there where they mean something. `value` is null where it can't be read.
     public func json(value: ControlValue?) -> JSONValue {
         let aliases = ControlNames.aliases(of: self)
         return .members([

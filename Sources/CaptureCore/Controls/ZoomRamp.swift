@@ -1,6 +1,7 @@
 import Glibc
 
-/// How a zoom factor goes from one to another at so many doublings a second: AVFoundation's `ramp(toVideoZoomFactor:withRate:)`.
+/// How a zoom factor goes from one to another at so many doublings a second: AVFoundation's
+/// `ramp(toVideoZoomFactor:withRate:)`.
 public struct ZoomRamp: Hashable, Sendable {
     public let from: Double
     public let to: Double

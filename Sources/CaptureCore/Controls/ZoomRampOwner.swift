@@ -1,6 +1,7 @@
 public import JSON
 
-/// For whom a zoom ramp runs. The device's worker keeps it for as long as it does, so that the next coordinator knows it too.
+/// For whom a zoom ramp runs. The device's worker keeps it for as long as it does, so that the next coordinator knows
+/// it too.
 public struct ZoomRampOwner: Hashable, Sendable {
     public var holder: LockHolder
     /// Of the lock that it was begun under.
@@ -11,7 +12,8 @@ public struct ZoomRampOwner: Hashable, Sendable {
         self.fence = fence
     }
 
-    /// Whether a ramp ends where it is because the device has that lock: another process was given it since the ramp was begun.
+    /// Whether a ramp ends where it is because the device has that lock: another process was given it since the ramp
+    /// was begun.
     public func yields(to lock: Lock) -> Bool {
         !lock.isTransient && lock.fence > fence && !lock.holder.isSameProcess(as: holder)
     }

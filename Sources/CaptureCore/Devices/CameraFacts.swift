@@ -125,7 +125,8 @@ public struct CameraSurvey: Hashable, Sendable {
     public var unreadable: [Unreadable]
     /// In the order of their cards' and PCMs' numbers.
     public var microphones: [MicrophoneFacts]
-    /// Sound devices that could not be looked at; of the node of a card's controls (`/dev/snd/controlC0`), the card's number.
+    /// Sound devices that could not be looked at; of the node of a card's controls (`/dev/snd/controlC0`), the card's
+    /// number.
     public var unreadableSound: [Unreadable]
 
     public init(

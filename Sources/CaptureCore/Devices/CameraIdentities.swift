@@ -21,19 +21,21 @@ extension MicrophoneFacts: IdentifyingFacts {
     public var part: String { "pcm\(index)" }
 }
 
-/// Which id each camera and microphone has: the same after every replug and reboot, in whichever order cameras appear, and never two the same.
+/// Which id each camera and microphone has: the same after every replug and reboot, in whichever order cameras appear,
+/// and never two the same.
 ///
-/// A camera offers itself under several names, the best first: by the serial number that its maker gave it, then by where it is
-/// plugged in (bus, interface, model, number of the node), then by that and its place in the device tree. Never by
-/// `/dev/videoN`, which goes to whoever comes first.
+/// A camera offers itself under several names, the best first: by the serial number that its maker gave it, then by
+/// where it is plugged in (bus, interface, model, number of the node), then by that and its place in the device tree.
+/// Never by `/dev/videoN`, which goes to whoever comes first.
 ///
-/// A serial number is taken for unique until two cameras show it at the same time; many makers give the same to all. From then
-/// on, for good, it stands only for the one that had it, at the place where it has been last; everyone else with it is known by
-/// place. So what is known here (``Claim``) is to be kept on disk.
+/// A serial number is taken for unique until two cameras show it at the same time; many makers give the same to all.
+/// From then on, for good, it stands only for the one that had it, at the place where it has been last; everyone else
+/// with it is known by place. So what is known here (``Claim``) is to be kept on disk.
 public enum CameraIdentities {
     /// What an id stands for.
     public struct Claim: Hashable, Sendable {
-        /// Where the camera is that has the id, or was last; nil: nobody has it, since several claimed it when it was new.
+        /// Where the camera is that has the id, or was last; nil: nobody has it, since several claimed it when it was
+        /// new.
         public var place: String?
         /// More than one camera has claimed it at the same time: it stays with its place.
         public var isShared: Bool
@@ -47,7 +49,8 @@ public enum CameraIdentities {
     /// The longest id, in bytes.
     public static let limit = 120
 
-    /// An id for each of the cameras, or of the microphones, that are there now, in their order. No microphone ever has a camera's.
+    /// An id for each of the cameras, or of the microphones, that are there now, in their order. No microphone ever has
+    /// a camera's.
     ///
     /// - Parameter claims: what is known by id; it learns.
     public static func assign<Facts: IdentifyingFacts>(_ cameras: [Facts], claims: inout [String: Claim]) -> [String] {
@@ -121,7 +124,8 @@ public enum CameraIdentities {
                     ]), CameraIdentities.place(camera)
                 )
             case .place:
-                // USB's bus_info names the port, however the kernel numbers its buses today; elsewhere only the tree is that sure.
+                // USB's bus_info names the port, however the kernel numbers its buses today; elsewhere only the tree is
+                // that sure.
                 return (CameraIdentities.place(camera), camera.usb == nil || camera.bus.isEmpty ? camera.device : "")
             case .tree: return (CameraIdentities.joined([CameraIdentities.place(camera), camera.device]), "")
             }

@@ -1,6 +1,7 @@
 import BusProtocol
 
-/// Which device id each device has, in topics, socket names and requests: its alias, else a name made for it that stays its own.
+/// Which device id each device has, in topics, socket names and requests: its alias, else a name made for it that stays
+/// its own.
 public enum DeviceNames {
     /// Where a device comes from: ids go to those of the earlier ones first.
     public enum Origin: Int, Hashable, Sendable {
@@ -46,7 +47,8 @@ public enum DeviceNames {
         public var made: String?
     }
 
-    /// The ids by `uniqueID`. Aliases of the configuration go first, then those that clients gave, then names that were made before.
+    /// The ids by `uniqueID`. Aliases of the configuration go first, then those that clients gave, then names that were
+    /// made before.
     ///
     /// - Parameters:
     ///   - devices: all that are known, plugged in or not, so that none loses its name to another while it is away.

@@ -1,7 +1,7 @@
 /// The order in which devices are offered: the first that is there is the default.
 ///
-/// What the configuration names comes first, in its order; then cameras before microphones, each by position (back, front, external, unspecified), then by name,
-/// numbers in it by value.
+/// What the configuration names comes first, in its order; then cameras before microphones, each by position (back,
+/// front, external, unspecified), then by name, numbers in it by value.
 public struct DeviceOrder: Sendable {
     private let ranks: [String: Int]
 

@@ -1,4 +1,5 @@
-/// When to look for cameras again: shortly after the last event of a burst, and at once again when something came meanwhile.
+/// When to look for cameras again: shortly after the last event of a burst, and at once again when something came
+/// meanwhile.
 public struct SearchSchedule: Sendable, Hashable {
     public enum Action: Sendable, Hashable {
         /// Call ``due(at:)`` at that time, which replaces an earlier one.

@@ -67,8 +67,8 @@ public struct SystemPressureState: Hashable, Sendable {
     }
 }
 
-/// Whether a device that is under pressure has to be stopped: from `shutdown` on, until it is no more than `serious` again, so that it
-/// doesn't come and go with what it causes itself.
+/// Whether a device that is under pressure has to be stopped: from `shutdown` on, until it is no more than `serious`
+/// again, so that it doesn't come and go with what it causes itself.
 public struct SystemPressureBrake: Hashable, Sendable {
     public private(set) var isOn = false
     /// Whether it is known how the device was left by who stopped it before; until then only `shutdown` says anything.

@@ -1,5 +1,5 @@
-/// What `/proc/pressure/…` tells of one resource: in which share of the last ten seconds programs waited for it, percent
-/// (Documentation/accounting/psi.rst).
+/// What `/proc/pressure/…` tells of one resource: in which share of the last ten seconds programs waited for it,
+/// percent (Documentation/accounting/psi.rst).
 public struct StallReading: Hashable, Sendable {
     /// At least one did.
     public var some: Double
@@ -11,7 +11,8 @@ public struct StallReading: Hashable, Sendable {
         self.full = full
     }
 
-    /// Reads `some avg10=0.12 avg60=0.05 avg300=0.01 total=12345`, and perhaps a line of `full`; nil when it is something else.
+    /// Reads `some avg10=0.12 avg60=0.05 avg300=0.01 total=12345`, and perhaps a line of `full`; nil when it is
+    /// something else.
     public init?(_ text: String) {
         var values: [Substring: Double] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
@@ -26,11 +27,13 @@ public struct StallReading: Hashable, Sendable {
     }
 }
 
-/// A place whose temperature the machine knows (`/sys/class/thermal/thermal_zone*`), in thousandths of a degree Celsius.
+/// A place whose temperature the machine knows (`/sys/class/thermal/thermal_zone*`), in thousandths of a degree
+/// Celsius.
 public struct ThermalZone: Hashable, Sendable {
     /// A temperature from which on something is done about it.
     public struct Trip: Hashable, Sendable {
-        /// `critical`: the machine is switched off; `hot`: it is about to be; `passive`: it is slowed down; `active`: a fan runs.
+        /// `critical`: the machine is switched off; `hot`: it is about to be; `passive`: it is slowed down; `active`: a
+        /// fan runs.
         public var type: String
         public var temperature: Int
 
@@ -65,8 +68,8 @@ public struct ThermalZone: Hashable, Sendable {
     }
 }
 
-/// From what is read of the machine to its level of pressure. A level that was reached is left only when what it comes from is well below
-/// it again.
+/// From what is read of the machine to its level of pressure. A level that was reached is left only when what it comes
+/// from is well below it again.
 public struct SystemPressureGauge: Hashable, Sendable {
     private var levels: [SystemPressureFactor: SystemPressureLevel] = [:]
 
@@ -107,8 +110,8 @@ public struct SystemPressureGauge: Hashable, Sendable {
         levels[factor] = level == .nominal ? nil : level
     }
 
-    /// From which share on (percent) each level is reached. That all processors are busy is what processors are for, and that a disk is
-    /// slow harms no camera: only where memory is moved to and fro does everything stand still.
+    /// From which share on (percent) each level is reached. That all processors are busy is what processors are for,
+    /// and that a disk is slow harms no camera: only where memory is moved to and fro does everything stand still.
     private static func level(
         _ reading: StallReading, of factor: SystemPressureFactor, times scale: Double
     ) -> SystemPressureLevel {

@@ -4,8 +4,8 @@ public import JSON
 public struct USBLink: Hashable, Sendable {
     /// The host controller's directory in sysfs: `/sys/devices/pci0000:00/0000:00:14.0`.
     public var controller: String
-    /// The root hub's directory in sysfs, `…/usb1`: all devices below it share one bandwidth. A controller of USB 3 has two,
-    /// one for each kind of plug.
+    /// The root hub's directory in sysfs, `…/usb1`: all devices below it share one bandwidth. A controller of USB 3 has
+    /// two, one for each kind of plug.
     public var bus: String
     /// Megabits a second that the device runs at (sysfs `speed`): 12, 480, 5000, 10000, 20000.
     public var speed: Int
@@ -48,8 +48,8 @@ extension USBLink {
     /// Bits a second that cameras have of a bus of that speed, payload only.
     ///
     /// - USB 1 (12 Mb/s): one isochronous endpoint of 1023 bytes a frame of 1 ms (USB 2.0, 5.6.3).
-    /// - USB 2 (480 Mb/s): 80 % of each microframe of 125 µs is for periodic transfers (USB 2.0, 5.6.4), which holds about 5100
-    ///   bytes with what packets and bit stuffing cost (Linux' `HS_NSECS_ISO`).
+    /// - USB 2 (480 Mb/s): 80 % of each microframe of 125 µs is for periodic transfers (USB 2.0, 5.6.4), which holds
+    ///   about 5100 bytes with what packets and bit stuffing cost (Linux' `HS_NSECS_ISO`).
     /// - USB 3 (5 Gb/s): 8b/10b leaves 4 Gb/s, of which at most 90 % are periodic (USB 3.2, 8.12.6), and packets cost
     ///   about a tenth of it.
     /// - USB 3.1 and above: as much of the rate, without the loss of 8b/10b.

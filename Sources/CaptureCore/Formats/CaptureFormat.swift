@@ -4,7 +4,8 @@ public struct FrameRateRange: Hashable, Sendable {
     public var minFrameDuration: FrameDuration
     /// The longest duration: the lowest rate.
     public var maxFrameDuration: FrameDuration
-    /// Between them only multiples of this above the shortest; nil for any (`V4L2_FRMIVAL_TYPE_CONTINUOUS`), or for a single rate.
+    /// Between them only multiples of this above the shortest; nil for any (`V4L2_FRMIVAL_TYPE_CONTINUOUS`), or for a
+    /// single rate.
     public var step: FrameDuration?
 
     public init(minFrameDuration: FrameDuration, maxFrameDuration: FrameDuration, step: FrameDuration? = nil) {

@@ -1,8 +1,8 @@
 extension PixelFormat {
     /// Bits of a pixel as a camera sends it.
     ///
-    /// For compressed formats an estimate, as what a picture takes depends on what is seen: 2 for JPEG, which a detailed
-    /// picture at a camera's usual quality takes, and 0.25 for H.264. Formats that aren't known count as 16.
+    /// For compressed formats an estimate, as what a picture takes depends on what is seen: 2 for JPEG, which a
+    /// detailed picture at a camera's usual quality takes, and 0.25 for H.264. Formats that aren't known count as 16.
     var bitsPerPixel: Double {
         switch self {
         case .motionJPEG, .jpeg: return 2

@@ -94,9 +94,9 @@ extension Dimensions {
 }
 
 extension PixelFormat {
-    /// Which pixel format is taken when the client leaves it open, the present one aside: colour that needs no decoding, those
-    /// that lose least first; compressed pictures, each whole in itself; grey and unfinished (Bayer) ones; what isn't
-    /// known here; and H.264, whose pictures need each other.
+    /// Which pixel format is taken when the client leaves it open, the present one aside: colour that needs no
+    /// decoding, those that lose least first; compressed pictures, each whole in itself; grey and unfinished (Bayer)
+    /// ones; what isn't known here; and H.264, whose pictures need each other.
     private static let preferred: [PixelFormat] = [
         .yuyv, .uyvy, .nv12, .i420, .bgr24, .rgb24, .motionJPEG, .jpeg, .grey, .bayerBGGR8, .bayerGBRG8, .bayerGRBG8,
         .bayerRGGB8,

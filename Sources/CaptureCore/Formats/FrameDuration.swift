@@ -20,7 +20,8 @@ public struct FrameDuration: Hashable, Sendable, Comparable, CustomStringConvert
         denominator = max(1, framesPerSecond)
     }
 
-    /// The duration at that rate, exact to a millionth of a frame a second; 29.97, 59.94 and their like become the NTSC fractions.
+    /// The duration at that rate, exact to a millionth of a frame a second; 29.97, 59.94 and their like become the NTSC
+    /// fractions.
     public init?(framesPerSecond rate: Double) {
         guard rate.isFinite, rate >= 0.000001, rate <= 1_000_000 else { return nil }
         let ntsc = (rate * 1.001).rounded()

@@ -6,7 +6,8 @@ extension FrameDuration {
         return max(ratio, 1 / ratio) - 1
     }
 
-    /// Within 100 ns, the unit in which USB cameras count frame intervals (UVC `dwFrameInterval`): 333333/10000000 is 1/30.
+    /// Within 100 ns, the unit in which USB cameras count frame intervals (UVC `dwFrameInterval`): 333333/10000000 is
+    /// 1/30.
     func isWithinCameraUnit(of other: FrameDuration) -> Bool { abs(seconds - other.seconds) <= 1.0001e-7 }
 }
 

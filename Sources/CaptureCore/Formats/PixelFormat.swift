@@ -5,7 +5,8 @@ public struct PixelFormat: Hashable, Sendable, CustomStringConvertible {
 
     public init(code: UInt32) { self.code = code }
 
-    /// Reads `YUYV`, `MJPG`, or a code with bit 31 set as v4l2-ctl writes it (`Y16 -BE`). Shorter codes are filled with blanks.
+    /// Reads `YUYV`, `MJPG`, or a code with bit 31 set as v4l2-ctl writes it (`Y16 -BE`). Shorter codes are filled with
+    /// blanks.
     public init?(_ text: String) {
         var name = Substring(text)
         var flag: UInt32 = 0
@@ -39,7 +40,8 @@ public struct PixelFormat: Hashable, Sendable, CustomStringConvertible {
     public static let yuyv = PixelFormat(fourCC: "YUYV")
     public static let uyvy = PixelFormat(fourCC: "UYVY")
     public static let nv12 = PixelFormat(fourCC: "NV12")
-    /// NV12 in full range: AVFoundation's `kCVPixelFormatType_420YpCbCr8BiPlanarFullRange`, for which V4L2 has no code of its own.
+    /// NV12 in full range: AVFoundation's `kCVPixelFormatType_420YpCbCr8BiPlanarFullRange`, for which V4L2 has no code
+    /// of its own.
     public static let nv12FullRange = PixelFormat(fourCC: "420f")
     public static let i420 = PixelFormat(fourCC: "YU12")
     /// 8 bits each of blue, green, red, in that order in memory (`V4L2_PIX_FMT_BGR24`).

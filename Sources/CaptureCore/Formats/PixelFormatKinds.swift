@@ -34,7 +34,8 @@ extension PixelFormat {
         }
     }
 
-    /// Lower is better for who wants pictures and names no pixel format: colour, however it is packed, before what lacks it.
+    /// Lower is better for who wants pictures and names no pixel format: colour, however it is packed, before what
+    /// lacks it.
     var rank: Int {
         switch kind {
         case .colour: 0

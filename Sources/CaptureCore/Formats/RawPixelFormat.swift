@@ -1,6 +1,7 @@
 /// How the samples of a raw format lie: one a pixel, as the sensor gave them.
 public struct RawSamples: Hashable, Sendable {
-    /// Which colours the first two pixels of the first two lines have, line by line: a Bayer pattern, or no colours at all.
+    /// Which colours the first two pixels of the first two lines have, line by line: a Bayer pattern, or no colours at
+    /// all.
     public enum Pattern: Hashable, Sendable, CaseIterable {
         case grey, bggr, gbrg, grbg, rggb
     }
@@ -12,7 +13,8 @@ public struct RawSamples: Hashable, Sendable {
         case words
         /// Two bytes a sample, the upper one first.
         case swappedWords
-        /// As they come from the sensor (MIPI CSI-2): of each group of pixels first the upper 8 bits of each, then the other bits of all.
+        /// As they come from the sensor (MIPI CSI-2): of each group of pixels first the upper 8 bits of each, then the
+        /// other bits of all.
         case mipi
     }
 

@@ -1,7 +1,7 @@
 /// Chooses from a stream of frames as many as were asked for, by their timestamps.
 ///
-/// Frames are due at whole multiples of the asked interval after the first, kept exactly, so that nothing drifts. Taken is
-/// the frame nearest to each such time: that it may come up to half an interval early keeps a camera's jitter from
+/// Frames are due at whole multiples of the asked interval after the first, kept exactly, so that nothing drifts. Taken
+/// is the frame nearest to each such time: that it may come up to half an interval early keeps a camera's jitter from
 /// costing frames. Each due time gives one frame, so there are never more than asked, also after a gap.
 ///
 /// Made for the frame path: integers only, nothing allocated.

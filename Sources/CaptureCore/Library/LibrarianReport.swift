@@ -3,7 +3,8 @@ public import JSON
 
 /// A line that `camerabus-librarian` writes: one JSON object.
 public enum LibrarianReport: Hashable, Sendable {
-    /// So much of a ``LibrarianRequest/Action/join(_:)`` is done, from 0 to 1, and never less than before. At most ten times a second.
+    /// So much of a ``LibrarianRequest/Action/join(_:)`` is done, from 0 to 1, and never less than before. At most ten
+    /// times a second.
     case progress(Double)
     /// The last line.
     case answer(Result<JSONValue, BusError>)

@@ -7,21 +7,23 @@ public struct LibrarianRequest: Hashable, Sendable {
         case list(Filter)
         /// Answers {entry}.
         case get(String)
-        /// Writes a part of a file of an entry to its standard input, which is open for that. Answers {id, file, name, size, offset, revision, state,
-        /// bytes}: as `library.read` does, and how many bytes were written.
+        /// Writes a part of a file of an entry to its standard input, which is open for that. Answers {id, file, name,
+        /// size, offset, revision, state, bytes}: as `library.read` does, and how many bytes were written.
         case read(Part)
         /// Removes the files of an entry, and then the entry. Answers {id, deleted: [paths]}.
         case delete(String)
-        /// Mends what is being made by nobody any more; of one entry, or of all. Answers {entries, failed: [{id, why}], recording}: those that
-        /// were looked at, as they are now, those that could not be, and how many are being made.
+        /// Mends what is being made by nobody any more; of one entry, or of all. Answers {entries, failed: [{id, why}],
+        /// recording}: those that were looked at, as they are now, those that could not be, and how many are being
+        /// made.
         case recover(String?)
         /// Answers {ids}: what is to be recovered, the newest first. No movie is looked at.
         case left
         /// Takes an entry whose recovery has ended the librarian for damaged. Answers as recover does.
         case giveUp(String)
-        /// Makes one movie of a take's segments, and enters it. Answers {id, path, cover, duration, size, encoded, entry}: milliseconds, bytes, whether
-        /// it was encoded anew, and the entry as clients see it. The segments are not changed. After an error, or when the librarian was
-        /// ended and ``recover(_:)`` was asked for, nothing else is there. `entryNotFound` names a segment that isn't there.
+        /// Makes one movie of a take's segments, and enters it. Answers {id, path, cover, duration, size, encoded,
+        /// entry}: milliseconds, bytes, whether it was encoded anew, and the entry as clients see it. The segments are
+        /// not changed. After an error, or when the librarian was ended and ``recover(_:)`` was asked for, nothing else
+        /// is there. `entryNotFound` names a segment that isn't there.
         case join(Join)
     }
 
@@ -70,9 +72,11 @@ public struct LibrarianRequest: Hashable, Sendable {
         public var path: String
         /// Of its first frame (JPEG), likewise; nil: it is in the movie alone.
         public var cover: String?
-        /// The picture is to be no larger, and stored as H.264 and AAC; nil: it stays as it is stored, where all segments are alike.
+        /// The picture is to be no larger, and stored as H.264 and AAC; nil: it stays as it is stored, where all
+        /// segments are alike.
         public var preset: ExportPreset?
-        /// The folder by which these paths are allowed, and which they have to be in when links are followed; nil: wherever they are.
+        /// The folder by which these paths are allowed, and which they have to be in when links are followed; nil:
+        /// wherever they are.
         public var root: String?
 
         public init(

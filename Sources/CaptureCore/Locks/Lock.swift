@@ -6,7 +6,8 @@ public struct LockHolder: Hashable, Sendable {
     public var gid: UInt32
     /// 0 where the process isn't known on this side (another PID namespace, a remote peer).
     public var pid: Int32
-    /// When the process started, in clock ticks after boot (`/proc/<pid>/stat` field 22), against reuse of the number; nil: unknown.
+    /// When the process started, in clock ticks after boot (`/proc/<pid>/stat` field 22), against reuse of the number;
+    /// nil: unknown.
     public var startTime: UInt64?
     /// What the client calls itself. For people: nothing is decided by it.
     public var name: String
@@ -32,7 +33,8 @@ public struct LockHolder: Hashable, Sendable {
         pid > 0 && pid == other.pid && uid == other.uid && startTime == other.startTime
     }
 
-    /// True if that process is this one, as far as is known here: an unknown pid is nobody's, an unknown start time anybody's.
+    /// True if that process is this one, as far as is known here: an unknown pid is nobody's, an unknown start time
+    /// anybody's.
     func isProcess(_ pid: Int32, startedAt start: UInt64?) -> Bool {
         guard pid > 0, self.pid == pid else { return false }
         guard let start, let startTime else { return true }
@@ -60,7 +62,8 @@ public struct Lock: Hashable, Sendable {
     public var expires: Instant?
     /// Taken for the length of one request that came without a lock.
     public var isTransient: Bool
-    /// A digest of the request that it was given to, by which the same request finds it after a restart; nil: it had no key.
+    /// A digest of the request that it was given to, by which the same request finds it after a restart; nil: it had no
+    /// key.
     public var request: String?
 
     public init(

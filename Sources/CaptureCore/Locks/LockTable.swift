@@ -66,8 +66,8 @@ public struct LockTable: Sendable, Equatable {
 
     /// The lock that this token stands for, if it covers all these devices.
     ///
-    /// - Returns: `lockRequired` without a token, or for a device that the lock doesn't cover; `lockLost` {fence} for a token
-    ///   that stands for no lock, with the fence of the device's present lock, else the highest given out.
+    /// - Returns: `lockRequired` without a token, or for a device that the lock doesn't cover; `lockLost` {fence} for a
+    ///   token that stands for no lock, with the fence of the device's present lock, else the highest given out.
     public func authorize(tokenHash: String?, devices: [String]) -> Result<Lock, BusError> {
         guard let tokenHash else {
             let names = devices.joined(separator: ", ")
@@ -139,7 +139,8 @@ public struct LockTable: Sendable, Equatable {
         return actions + end(.unlocked) { $0.tokenHash == tokenHash } + serveQueue(at: now)
     }
 
-    /// Starts the lease anew; a lock without one stays as it is. nil when there is no such lock, or its lease has run out.
+    /// Starts the lease anew; a lock without one stays as it is. nil when there is no such lock, or its lease has run
+    /// out.
     public mutating func renew(tokenHash: String, at now: Instant) -> Lock? {
         guard let index = index(of: tokenHash, at: now) else { return nil }
         if let lease = locks[index].lease { locks[index].expires = now.advanced(byNanoseconds: lease) }
@@ -156,8 +157,8 @@ public struct LockTable: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - startTime: when that process started, if it is known; another one of the same number keeps what it has.
-    ///   - uid: only what is of that user, where the process asks for several; nil: of whomever. Where nothing else is known of the process, the
-    ///     user alone says whose it is.
+    ///   - uid: only what is of that user, where the process asks for several; nil: of whomever. Where nothing else is
+    ///     known of the process, the user alone says whose it is.
     public mutating func endHolder(
         pid: Int32, startTime: UInt64?, uid: UInt32? = nil, cause: EndCause, at now: Instant
     ) -> [Action] {
@@ -243,7 +244,8 @@ public struct LockTable: Sendable, Equatable {
         locks.firstIndex { lock in lock.tokenHash == tokenHash && lock.expires.map { $0 > now } ?? true }
     }
 
-    /// What keeps a request from these devices when `count` requests wait before it: a held device, else a promised one.
+    /// What keeps a request from these devices when `count` requests wait before it: a held device, else a promised
+    /// one.
     private func obstacle(to devices: [String], waitedFor count: Int) -> (device: String, holder: LockHolder)? {
         for device in devices {
             if let lock = lock(on: device) { return (device, lock.holder) }

@@ -1,7 +1,8 @@
 public import BusProtocol
 public import JSON
 
-/// What a movie has in the place of a picture or a sound that its owner may not have: black, and silence, of that size and rate.
+/// What a movie has in the place of a picture or a sound that its owner may not have: black, and silence, of that size
+/// and rate.
 public struct BlankMedia: Hashable, Sendable {
     /// Silence in the place of a microphone's sound.
     public struct Sound: Hashable, Sendable {

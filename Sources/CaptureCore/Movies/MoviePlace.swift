@@ -89,7 +89,8 @@ public struct MoviePlace: Hashable, Sendable {
         return Target(path: whole, fileType: type, root: isOwn ? nil : root)
     }
 
-    /// Whether a path leads into a folder, byte for byte, as the kernel compares: two spellings of one letter are two names.
+    /// Whether a path leads into a folder, byte for byte, as the kernel compares: two spellings of one letter are two
+    /// names.
     public static func contains(_ folder: String, _ path: String) -> Bool {
         path.utf8.starts(with: folder == "/" ? "/".utf8 : "\(folder)/".utf8)
     }
@@ -137,7 +138,8 @@ public struct MoviePlace: Hashable, Sendable {
         }
     }
 
-    // What follows may make one character with a '/' or a '.', which is none then for whoever looks for characters, but is one for the kernel.
+    // What follows may make one character with a '/' or a '.', which is none then for whoever looks for characters, but
+    // is one for the kernel.
     private static func isPlain(_ text: String) -> Bool {
         let marks = text.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: "/") || $1 == UInt8(ascii: ".") ? 1 : 0) }
         return text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }

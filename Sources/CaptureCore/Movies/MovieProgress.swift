@@ -28,12 +28,13 @@ public struct MovieProgress: Hashable, Sendable {
     }
 
     public var stage: Stage
-    /// How picture and sound are stored, complete: {codec, width, height, bitRate?, keyFrameInterval?, preset?, frameRate} and {codec, rate,
-    /// channels, bitRate}. null: there is none, or it isn't known yet.
+    /// How picture and sound are stored, complete: {codec, width, height, bitRate?, keyFrameInterval?, preset?,
+    /// frameRate} and {codec, rate, channels, bitRate}. null: there is none, or it isn't known yet.
     public var video: JSONValue = .null
     public var audio: JSONValue = .null
-    /// Milliseconds; also those that are on the disk. Of a recorder of live photos: how much of the past is held that a movie could begin
-    /// with now, at most ``LivePhotoWindow/reach``; it is told at once when it comes to that, or falls.
+    /// Milliseconds; also those that are on the disk. Of a recorder of live photos: how much of the past is held that a
+    /// movie could begin with now, at most ``LivePhotoWindow/reach``; it is told at once when it comes to that, or
+    /// falls.
     public var recordedDuration: Int64 = 0
     public var syncedDuration: Int64 = 0
     /// Bytes; also those that are on the disk.

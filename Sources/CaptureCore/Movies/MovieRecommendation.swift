@@ -10,7 +10,8 @@ public struct RecommendedVideo: Hashable, Sendable {
     /// Frames from one key frame to the next at most.
     public var keyFrameInterval: Int
 
-    /// H.264 of a size as near as it can have, key frames every two seconds, and a bit rate that grows with the size and with the frame rate.
+    /// H.264 of a size as near as it can have, key frames every two seconds, and a bit rate that grows with the size
+    /// and with the frame rate.
     ///
     /// - Parameter frameRate: frames a second.
     public init(_ dimensions: Dimensions, frameRate: Double) {
@@ -31,7 +32,8 @@ public struct RecommendedVideo: Hashable, Sendable {
     }
 }
 
-/// The sound that goes with a kind of file, complete: AAC, and Opus in Matroska, at the rate that comes where the codec has it.
+/// The sound that goes with a kind of file, complete: AAC, and Opus in Matroska, at the rate that comes where the codec
+/// has it.
 public struct RecommendedAudio: Hashable, Sendable {
     public var codec: MovieRequest.Audio.Codec
     /// Samples a second.

@@ -1,7 +1,8 @@
 public import BusProtocol
 public import JSON
 
-/// A movie that is to be recorded, whole: all that its recorder is told, and all that a coordinator that comes later learns of it.
+/// A movie that is to be recorded, whole: all that its recorder is told, and all that a coordinator that comes later
+/// learns of it.
 public struct MovieRequest: Hashable, Sendable {
     /// A camera or a microphone.
     public struct Device: Hashable, Sendable {
@@ -45,8 +46,8 @@ public struct MovieRequest: Hashable, Sendable {
         public var keyFrameInterval: Int?
         /// libx264's word; nil: the recorder's choice.
         public var preset: String?
-        /// What is encoded keeps its shape in that width and height, with black borders, and is made larger where the camera's picture is
-        /// smaller: so that all segments of a take are alike.
+        /// What is encoded keeps its shape in that width and height, with black borders, and is made larger where the
+        /// camera's picture is smaller: so that all segments of a take are alike.
         public var isFitted: Bool
 
         public init(
@@ -102,7 +103,8 @@ public struct MovieRequest: Hashable, Sendable {
         }
     }
 
-    /// That movies of live photos are to be made, of the seconds around each: what comes is held, and written when a photo is taken.
+    /// That movies of live photos are to be made, of the seconds around each: what comes is held, and written when a
+    /// photo is taken.
     public struct Live: Hashable, Sendable {
         /// As in ``RecorderOrder/Action/suspend(_:)``, from the beginning.
         public var isSuspended: Bool
@@ -119,7 +121,8 @@ public struct MovieRequest: Hashable, Sendable {
     public var movie: String
     /// The file, absolute; there must be none. Empty with a ``url``, and of ``live`` photos.
     public var path: String
-    /// The folder by which the file is allowed, on the way from which no link may be followed; nil: it is allowed wherever it is.
+    /// The folder by which the file is allowed, on the way from which no link may be followed; nil: it is allowed
+    /// wherever it is.
     public var root: String?
     /// The server that the movie is sent to; nil: it is written into the file.
     public var url: StreamURL?
@@ -139,10 +142,11 @@ public struct MovieRequest: Hashable, Sendable {
     public var limits: Limits
     /// Monotonic nanoseconds: the movie begins with the first frame at or after it. nil: with the first that comes.
     public var notBefore: Instant?
-    /// Of picture and sound: the first sound is the movie's zero, and the picture before it is left out; a microphone that gives none ends the
-    /// movie sooner than one that has gone. false: the first picture that has its sound is.
+    /// Of picture and sound: the first sound is the movie's zero, and the picture before it is left out; a microphone
+    /// that gives none ends the movie sooner than one that has gone. false: the first picture that has its sound is.
     public var startsWithSound: Bool
-    /// Degrees clockwise that the picture has to be turned to be upright, and whether it is to be mirrored; nil: as the camera has it.
+    /// Degrees clockwise that the picture has to be turned to be upright, and whether it is to be mirrored; nil: as the
+    /// camera has it.
     public var orientation: Int?
     public var mirrored: Bool?
     /// What belongs together: the parts of one movie, or the movies of one rig.
@@ -158,7 +162,8 @@ public struct MovieRequest: Hashable, Sendable {
     /// What the coordinator wants to find again after its own end; the recorder only gives it back.
     public var note: JSONValue
 
-    /// The environment's variable in which a recorder finds the whole URL, with a password that its arguments are not to show.
+    /// The environment's variable in which a recorder finds the whole URL, with a password that its arguments are not
+    /// to show.
     public static let urlVariable = "CAMERABUS_MOVIE_URL"
 
     /// AVFoundation's, milliseconds.

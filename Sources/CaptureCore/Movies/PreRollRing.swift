@@ -1,7 +1,8 @@
 /// The last seconds of compressed frames and sound, for what is to begin before it was asked for.
 ///
-/// What is too old, or finds no room, lets go of the oldest. A frame without the one that it builds on is of no use and is let go with
-/// it, so that what is read begins at a key frame. Its memory is taken once. Used by one thread at a time.
+/// What is too old, or finds no room, lets go of the oldest. A frame without the one that it builds on is of no use and
+/// is let go with it, so that what is read begins at a key frame. Its memory is taken once. Used by one thread at a
+/// time.
 public final class PreRollRing {
     public enum Kind: Hashable, Sendable { case frame, sound }
 
@@ -65,7 +66,8 @@ public final class PreRollRing {
     /// Copies a frame or a piece of sound in, as the newest.
     ///
     /// - Parameter time: nanoseconds.
-    /// - Returns: false if it was let go at once: it is too large, has no bytes, or is no key frame and has none before it.
+    /// - Returns: false if it was let go at once: it is too large, has no bytes, or is no key frame and has none before
+    ///   it.
     @discardableResult
     public func append(
         _ kind: Kind, _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool = true
@@ -170,8 +172,8 @@ public final class PreRollRing {
         return sound
     }
 
-    /// Calls the body with each in the order in which they came, with its bytes, which are valid until it returns. The first frame is a key
-    /// frame.
+    /// Calls the body with each in the order in which they came, with its bytes, which are valid until it returns. The
+    /// first frame is a key frame.
     ///
     /// - Parameter body: returns false to end.
     public func read<Failure: Error>(

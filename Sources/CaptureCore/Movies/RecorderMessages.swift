@@ -9,26 +9,28 @@ public struct RecorderOrder: Hashable, Sendable {
         /// Leaves out what comes until ``resume``. Answers {} at once, also when it is paused already.
         case pause
         case resume
-        /// Puts black, or silence, in the place of what may not be had any more, from now on: nothing that is taken later is in the movie.
-        /// Answers {} when that is so, also when it was already. Refused where nothing could stand for it: H.264 that is stored as it comes; one
-        /// that has not begun; the last that is not blank.
+        /// Puts black, or silence, in the place of what may not be had any more, from now on: nothing that is taken
+        /// later is in the movie. Answers {} when that is so, also when it was already. Refused where nothing could
+        /// stand for it: H.264 that is stored as it comes; one that has not begun; the last that is not blank.
         case blank(AuthorizationMedia)
-        /// Ends the movie for that reason. Answers the members of ``MovieResult`` when the file is closed and on the disk; the recorder
-        /// then ends. A movie that has ended by itself meanwhile answers with its own reason.
+        /// Ends the movie for that reason. Answers the members of ``MovieResult`` when the file is closed and on the
+        /// disk; the recorder then ends. A movie that has ended by itself meanwhile answers with its own reason.
         case stop(MovieEndReason)
         /// Ends the movie and removes its files. Answers like ``stop(_:)``.
         case cancel
-        /// Goes on with another camera's pictures, in the same file and at its size. Answers {} when the first of them is taken; after an error the
-        /// movie goes on with the camera that it has: `cancelled` where it is to go on with yet another one, `notRecording` where it ends
-        /// before, `formatUnsupported` and `invalidParams` where one of the two can't follow on the other, and why the new one gives
-        /// nothing.
+        /// Goes on with another camera's pictures, in the same file and at its size. Answers {} when the first of them
+        /// is taken; after an error the movie goes on with the camera that it has: `cancelled` where it is to go on
+        /// with yet another one, `notRecording` where it ends before, `formatUnsupported` and `invalidParams` where one
+        /// of the two can't follow on the other, and why the new one gives nothing.
         case input(Input)
-        /// Of a recorder of live photos (``MovieRequest/live``): makes the movie of a photo. Answers the members of ``LivePhotoAnswer`` when the file
-        /// is closed, with the file's bytes as a further frame of the message where they are wanted. Errors: `limitExceeded` {limit: "livePhotos"};
-        /// `interrupted` {interruption: "livePhotoMovie"} where not even the photo's own moment is held, or comes, or nothing can be written;
+        /// Of a recorder of live photos (``MovieRequest/live``): makes the movie of a photo. Answers the members of
+        /// ``LivePhotoAnswer`` when the file is closed, with the file's bytes as a further frame of the message where
+        /// they are wanted. Errors: `limitExceeded` {limit: "livePhotos"}; `interrupted` {interruption:
+        /// "livePhotoMovie"} where not even the photo's own moment is held, or comes, or nothing can be written;
         /// `cancelled` after ``dropLive(_:)``; `invalidParams` while it is suspended.
         case live(LivePhotoOrder)
-        /// The photo of that id needs no movie, or the movie has been fetched: gives it up, or removes its file. Answers {} in any case.
+        /// The photo of that id needs no movie, or the movie has been fetched: gives it up, or removes its file.
+        /// Answers {} in any case.
         case dropLive(String)
         /// Nothing of now is to be in any movie of a live photo, or is again. Answers {}.
         case suspend(Bool)
@@ -67,7 +69,8 @@ public struct RecorderOrder: Hashable, Sendable {
 
     public var number: UInt64
     public var action: Action
-    /// The recorder's hello that this answers to: an order that was given over an earlier connection is not carried out. nil: any.
+    /// The recorder's hello that this answers to: an order that was given over an earlier connection is not carried
+    /// out. nil: any.
     public var link: UInt64?
 
     public init(number: UInt64, action: Action, link: UInt64? = nil) {
@@ -139,13 +142,14 @@ public struct RecorderOrder: Hashable, Sendable {
 
 /// What a recorder tells the coordinator, over `internal/recorders.sock`: one JSON frame.
 public enum RecorderReport: Hashable, Sendable {
-    /// First on each connection: which movie this is, and the connection's number, which orders name. A new coordinator learns from it
-    /// all that there is to know.
+    /// First on each connection: which movie this is, and the connection's number, which orders name. A new coordinator
+    /// learns from it all that there is to know.
     case hello(movie: String, pid: Int32, link: UInt64, request: MovieRequest, progress: MovieProgress)
     /// How far it is, whole: at most ten times a second.
     case state(MovieProgress)
     case event(MovieEvent)
-    /// The answer to an order; that to ``RecorderOrder/Action/live(_:)`` may have a file as a further frame of its message.
+    /// The answer to an order; that to ``RecorderOrder/Action/live(_:)`` may have a file as a further frame of its
+    /// message.
     case reply(order: UInt64, Result<JSONValue, BusError>)
     /// Once a second.
     case alive

@@ -1,9 +1,11 @@
 import BusProtocol
 public import JSON
 
-/// A movie that is being made, as the coordinator knows it: a value that is told what happens, and answers what follows.
+/// A movie that is being made, as the coordinator knows it: a value that is told what happens, and answers what
+/// follows.
 public struct RunningMovie: Hashable, Sendable {
-    /// What of a movie only the coordinator has to know, and finds again in what its recorder gives back (``MovieRequest/note``).
+    /// What of a movie only the coordinator has to know, and finds again in what its recorder gives back
+    /// (``MovieRequest/note``).
     public struct Note: Hashable, Sendable {
         /// It outlives its process.
         public var isDetached: Bool
@@ -226,8 +228,8 @@ public struct RunningMovie: Hashable, Sendable {
         return media
     }
 
-    /// The movie that goes on in the place of this one, which has ended: when its recorder has died, or when it was to go on itself and found a
-    /// file already; nil: none does.
+    /// The movie that goes on in the place of this one, which has ended: when its recorder has died, or when it was to
+    /// go on itself and found a file already; nil: none does.
     ///
     /// - Parameter id: of the next one.
     public func follower(_ id: String, at now: Instant) -> MovieRequest? {

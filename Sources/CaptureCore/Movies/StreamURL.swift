@@ -118,7 +118,8 @@ public struct StreamURL: Hashable, Sendable {
         return "\(scheme.rawValue)://\(place)" + (path.isEmpty ? "" : "/\(path.joined(separator: "/"))")
     }
 
-    /// Whether it is that place, or one below it: scheme, host and port are the same, and its path begins with that one's segments.
+    /// Whether it is that place, or one below it: scheme, host and port are the same, and its path begins with that
+    /// one's segments.
     public func isWithin(_ destination: StreamURL) -> Bool {
         scheme == destination.scheme && host == destination.host && port == destination.port
             && path.starts(with: destination.path)

@@ -9,8 +9,8 @@ public enum AuthorizationStatus: String, Hashable, Sendable, CaseIterable {
     case authorized
 }
 
-/// What permission is given for: cameras, microphones, and the library of photos and movies, to put something into it or to look
-/// into it.
+/// What permission is given for: cameras, microphones, and the library of photos and movies, to put something into it
+/// or to look into it.
 public enum AuthorizationMedia: String, Hashable, Sendable, CaseIterable {
     case video, audio, libraryAdd, library
 

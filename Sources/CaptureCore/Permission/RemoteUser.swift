@@ -1,7 +1,8 @@
-/// Somebody on another machine, for whom a gateway asks. To the bus that is a user with a number of its own, made of the name of its
-/// key: so all that belongs to users belongs to it, too.
+/// Somebody on another machine, for whom a gateway asks. To the bus that is a user with a number of its own, made of
+/// the name of its key: so all that belongs to users belongs to it, too.
 public enum RemoteUser {
-    /// Numbers that no user of this machine may have: the top sixteenth, above all that systemd and containers give away.
+    /// Numbers that no user of this machine may have: the top sixteenth, above all that systemd and containers give
+    /// away.
     public static let uids: ClosedRange<UInt32> = 0xF000_0000...0xFFFF_FFF0
 
     /// The number that goes with a name, always the same one. Two names may have the same, though hardly ever.

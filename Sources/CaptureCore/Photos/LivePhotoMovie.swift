@@ -68,7 +68,8 @@ public struct LivePhotoMovie: Hashable, Sendable {
         self.attachment = attachment
     }
 
-    /// {contentIdentifier, width, height, bytes, duration: seconds, photoDisplayTime: seconds, dropped, path?, attachment?}
+    /// {contentIdentifier, width, height, bytes, duration: seconds, photoDisplayTime: seconds, dropped, path?,
+    /// attachment?}
     public var json: JSONValue {
         .members([
             "contentIdentifier": .string(identifier.text), "width": JSONValue(dimensions.width),

@@ -3,7 +3,8 @@ import JSON
 
 /// The live photos that a session's photo output is making, and what may be in their movies.
 ///
-/// A value that is told what happens; whoever records asks it from when to when each movie is. Times are monotonic nanoseconds.
+/// A value that is told what happens; whoever records asks it from when to when each movie is. Times are monotonic
+/// nanoseconds.
 public struct LivePhotoRun: Hashable, Sendable {
     /// How many movies can be made at a time, over one past.
     public static let maximum = 4
@@ -21,7 +22,8 @@ public struct LivePhotoRun: Hashable, Sendable {
     /// A photo was taken at that moment.
     ///
     /// - Parameter oldest: of what is held; nil: nothing is.
-    /// - Throws: `limitExceeded` {limit: "livePhotos", maximum}; `invalidParams` where it was suspended at that moment, or there is one of that id.
+    /// - Throws: `limitExceeded` {limit: "livePhotos", maximum}; `invalidParams` where it was suspended at that moment,
+    ///   or there is one of that id.
     public mutating func begin(_ id: String, moment: Instant, oldest: Instant?) throws(BusError) -> LivePhotoWindow {
         // The word of a photo comes later than its picture.
         if let suspension, moment >= suspension {
@@ -68,7 +70,8 @@ public struct LivePhotoRun: Hashable, Sendable {
         return max(0, min(LivePhotoWindow.reach, newest &- max(oldest, earliest ?? oldest)))
     }
 
-    /// The session is set otherwise, stopped, or may not be heard or seen any more: what is being made ends with what it has.
+    /// The session is set otherwise, stopped, or may not be heard or seen any more: what is being made ends with what
+    /// it has.
     public mutating func endAll(at now: Instant) {
         for id in windows.keys { windows[id]?.end(at: now) }
     }

@@ -42,8 +42,8 @@ extension CaptureSession {
     /// Its photo output.
     public var photoOutput: SessionOutput? { outputs.first { $0.kind == .photo } }
 
-    /// Carries out what actions ask of live photos, when the session is otherwise as they want it: their order among the others doesn't
-    /// count. What can't be any more is off.
+    /// Carries out what actions ask of live photos, when the session is otherwise as they want it: their order among
+    /// the others doesn't count. What can't be any more is off.
     mutating func setLivePhotos(
         _ actions: [(action: SessionAction, path: String)], _ surroundings: Surroundings
     ) throws(BusError) {

@@ -1,6 +1,8 @@
-/// Which pictures and sound are the movie of a live photo: as long before the photo's moment as after it, if nothing is in the way.
+/// Which pictures and sound are the movie of a live photo: as long before the photo's moment as after it, if nothing is
+/// in the way.
 ///
-/// All times are monotonic nanoseconds. What was taken at either end belongs to it, so there is always the photo's own picture.
+/// All times are monotonic nanoseconds. What was taken at either end belongs to it, so there is always the photo's own
+/// picture.
 public struct LivePhotoWindow: Hashable, Sendable {
     /// When the photo's exposure began.
     public let moment: Instant

@@ -1,7 +1,9 @@
-/// Where a live photo's movie is cut, so that it doesn't show the camera being lifted to the eye, or put away (auto-trim).
+/// Where a live photo's movie is cut, so that it doesn't show the camera being lifted to the eye, or put away
+/// (auto-trim).
 ///
-/// It is told of each picture how much it differs from the one before: the mean difference of small grey pictures, 0 to 255. Around the
-/// photo somebody holds still; where the pictures change much more than there, several of them in a row, the movie begins or ends.
+/// It is told of each picture how much it differs from the one before: the mean difference of small grey pictures, 0 to
+/// 255. Around the photo somebody holds still; where the pictures change much more than there, several of them in a
+/// row, the movie begins or ends.
 public struct MotionTrimming: Hashable, Sendable {
     private struct Change: Hashable, Sendable {
         var time: Instant
@@ -48,7 +50,8 @@ public struct MotionTrimming: Hashable, Sendable {
         return nil
     }
 
-    /// When the last picture was taken after a photo before the camera was moved; nil: it is at rest as far as is known.
+    /// When the last picture was taken after a photo before the camera was moved; nil: it is at rest as far as is
+    /// known.
     public func end(of window: LivePhotoWindow) -> Instant? {
         guard let limit = limit(window.moment) else { return nil }
         var inRow = 0

@@ -7,8 +7,8 @@ extension PhotoResolution {
     /// In doublings of light: what differs by less is as it was asked for.
     private static let tolerance = 0.05
 
-    /// The steps of a bracket that the camera takes otherwise, and those that are the same to it: {device, path, asked, given, why}, with the
-    /// path as `settings.bracket.exposureBias[0]`.
+    /// The steps of a bracket that the camera takes otherwise, and those that are the same to it: {device, path, asked,
+    /// given, why}, with the path as `settings.bracket.exposureBias[0]`.
     ///
     /// - Parameter settings: as they were asked for.
     public func adjustments(to settings: PhotoSettings) -> [JSONValue] {

@@ -86,7 +86,8 @@ public struct PhotoFacts: Hashable, Sendable {
 
 /// How a file's pixels are to be turned to be upright, as EXIF and TIFF number it.
 public enum ExifOrientation {
-    /// The number for pixels as the camera has them, of a picture that is wanted like this: turned clockwise first, then mirrored.
+    /// The number for pixels as the camera has them, of a picture that is wanted like this: turned clockwise first,
+    /// then mirrored.
     public static func number(_ orientation: CaptureOrientation, isMirrored: Bool) -> Int {
         switch (orientation.rotationAngle, isMirrored) {
         case (90, false): 6

@@ -22,7 +22,8 @@ public enum PhotoStep: Hashable, Sendable {
     case take(job: String, devices: [String])
     /// Order `dropPhoto`; ``PhotoQueue/dropped(_:_:)`` when it is answered, however.
     case drop(job: String, device: String)
-    /// Have the live recorder make the movie around the moment that the device told; ``PhotoQueue/recorded(_:_:)`` when it is whole.
+    /// Have the live recorder make the movie around the moment that the device told; ``PhotoQueue/recorded(_:_:)`` when
+    /// it is whole.
     case record(job: String, device: String)
     /// The movie is given up, and nothing of it is to be left.
     case unrecord(job: String)
@@ -93,11 +94,13 @@ public struct PhotoOutcome: Hashable, Sendable {
     }
 }
 
-/// A request for photos of one moment, from its devices' getting ready to its end: what has happened, and what is told of it.
+/// A request for photos of one moment, from its devices' getting ready to its end: what has happened, and what is told
+/// of it.
 ///
-/// Every stage is told once and in order, whatever the order in which the devices get there: `willCapturePhoto` with the first device that
-/// does, `didCapturePhoto` with the last one, and no finished photo before that. A device that can't get ready ends the request for all of
-/// them; one that fails later leaves the others their photos, and the request ends with its error.
+/// Every stage is told once and in order, whatever the order in which the devices get there: `willCapturePhoto` with
+/// the first device that does, `didCapturePhoto` with the last one, and no finished photo before that. A device that
+/// can't get ready ends the request for all of them; one that fails later leaves the others their photos, and the
+/// request ends with its error.
 public struct PhotoJob: Sendable {
     /// How far a device is.
     enum Part: Hashable, Sendable {

@@ -2,8 +2,8 @@ public import BusProtocol
 
 /// What a photo's file is called in the capture library.
 ///
-/// Names only: nothing is looked up or made. That no two files have one name is the `uniqueID`'s doing, which is in it; what a coordinator
-/// before this one used as well is passed over by ``file(stem:index:count:fileType:attempt:)``.
+/// Names only: nothing is looked up or made. That no two files have one name is the `uniqueID`'s doing, which is in it;
+/// what a coordinator before this one used as well is passed over by ``file(stem:index:count:fileType:attempt:)``.
 public enum PhotoName {
     /// UTF-8 bytes of a stem, so that there is room for marks and endings.
     static let maximumStem = 200

@@ -13,8 +13,8 @@ public struct PhotoOrder: Hashable, Sendable {
     public var place: PhotoPlace?
     /// When it is to have been taken, where that is over (`ago`): monotonic nanoseconds; nil: when it is ordered.
     public var moment: Instant?
-    /// What its movie has as well: it is a live photo's picture. Where it has a place it is kept, and stored together with the movie
-    /// (``WorkerOrder/Action/publishPhoto(job:movie:file:)``). nil: it has no movie.
+    /// What its movie has as well: it is a live photo's picture. Where it has a place it is kept, and stored together
+    /// with the movie (``WorkerOrder/Action/publishPhoto(job:movie:file:)``). nil: it has no movie.
     public var identifier: LivePhotoIdentifier?
 
     public init(

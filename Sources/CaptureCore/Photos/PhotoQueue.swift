@@ -3,9 +3,9 @@ public import JSON
 
 /// All requests for photos: which of them has its turn, and what is to be done for it.
 ///
-/// A device takes photos for one request at a time; while it makes the files of one, the next may have it. A request over several devices
-/// has its turn when all of them are free, and takes them at once, so that none waits for another in a circle; nobody who came later gets
-/// a device before it.
+/// A device takes photos for one request at a time; while it makes the files of one, the next may have it. A request
+/// over several devices has its turn when all of them are free, and takes them at once, so that none waits for another
+/// in a circle; nobody who came later gets a device before it.
 public struct PhotoQueue: Sendable {
     /// Requests that wait or run.
     public static let maximum = BusLimits.maxPhotos
@@ -28,7 +28,8 @@ public struct PhotoQueue: Sendable {
         jobs.contains { job in job.parts[device].map { $0 != .over } ?? false }
     }
 
-    /// Whether a device is to get ready for a request, and has not answered: what was asked before may still be ordered.
+    /// Whether a device is to get ready for a request, and has not answered: what was asked before may still be
+    /// ordered.
     public func isPreparing(_ id: String, _ device: String) -> Bool { job(id)?.parts[device] == .preparing }
 
     // MARK: What happens
@@ -37,7 +38,8 @@ public struct PhotoQueue: Sendable {
     ///
     /// - Parameters:
     ///   - owner: as `willBeginCapture` tells it.
-    ///   - isPast: of a moment that is over: it has its turn at once, as it needs no device, and waiting would cost it its moment.
+    ///   - isPast: of a moment that is over: it has its turn at once, as it needs no device, and waiting would cost it
+    ///     its moment.
     ///   - isLive: of one device, with a movie.
     /// - Throws: `limitExceeded` {limit: "photos", maximum}; `photoSettingsReused` if it is in the queue.
     public mutating func add(
@@ -81,9 +83,11 @@ public struct PhotoQueue: Sendable {
         change(id) { $0.dropped(device) }
     }
 
-    /// Gives a request up: `cancelled`, `unauthorized`, its owner has gone. What was set for it is put back before it ends.
+    /// Gives a request up: `cancelled`, `unauthorized`, its owner has gone. What was set for it is put back before it
+    /// ends.
     ///
-    /// - Parameter keepsCaptured: devices whose pictures are taken finish them; a request that only has such ones goes on.
+    /// - Parameter keepsCaptured: devices whose pictures are taken finish them; a request that only has such ones goes
+    ///   on.
     public mutating func end(_ id: String, _ error: BusError, keepsCaptured: Bool = false) -> [PhotoStep] {
         change(id) { $0.end(error, keepsCaptured: keepsCaptured) }
     }
@@ -100,7 +104,8 @@ public struct PhotoQueue: Sendable {
         return steps + tidy()
     }
 
-    /// The device, or its worker, has gone: all that it had to do has failed. Requests that wait for their turn stay: it may come back.
+    /// The device, or its worker, has gone: all that it had to do has failed. Requests that wait for their turn stay:
+    /// it may come back.
     public mutating func lost(_ device: String, _ error: BusError) -> [PhotoStep] {
         var steps: [PhotoStep] = []
         for index in jobs.indices { steps += jobs[index].lost(device, error) }

@@ -96,7 +96,8 @@ public struct PhotoSettings: Hashable, Sendable {
     public var burst: Int
     /// Nanoseconds between the photos of a burst; 0: each frame is one.
     public var interval: Int64
-    /// Nanoseconds before the request came at which the photo is to have been taken; 0: it is taken when the request has come.
+    /// Nanoseconds before the request came at which the photo is to have been taken; 0: it is taken when the request
+    /// has come.
     public var ago: Int64
     /// With a movie of the seconds around it.
     public var isLive: Bool
@@ -141,7 +142,8 @@ public struct PhotoSettings: Hashable, Sendable {
     /// The device has to be set for them, and put back: its lock has to be free, or the client's.
     public var changesDevice: Bool { flash != .off || bracket != nil || highResolution }
 
-    /// Who sees the camera sees it otherwise while they are taken, in another size or with other exposures: it is no time for a movie.
+    /// Who sees the camera sees it otherwise while they are taken, in another size or with other exposures: it is no
+    /// time for a movie.
     public var changesPicture: Bool { highResolution || bracket != nil }
 
     /// Whether it can be a `uniqueID`: `[A-Za-z0-9-]{1,64}`.

@@ -1,17 +1,18 @@
 /// Puts frames of several devices together that were taken at the same time.
 ///
-/// The first device leads: each of its frames makes one set, in their order. Every frame of another device belongs to the lead frame
-/// that is nearest to it in time; of those that belong to one, and lie within the tolerance, the nearest is taken, so that no
-/// frame is ever in two sets. A set goes out when nothing nearer can come any more, or when its lead has waited long enough:
-/// then without those that are missing. A frame that comes after its set goes out by itself, late, if the set lacks that
-/// device. All else is left out, and counted.
+/// The first device leads: each of its frames makes one set, in their order. Every frame of another device belongs to
+/// the lead frame that is nearest to it in time; of those that belong to one, and lie within the tolerance, the nearest
+/// is taken, so that no frame is ever in two sets. A set goes out when nothing nearer can come any more, or when its
+/// lead has waited long enough: then without those that are missing. A frame that comes after its set goes out by
+/// itself, late, if the set lacks that device. All else is left out, and counted.
 ///
 /// A value with no clock of its own; what it holds is bounded in frames and in bytes.
 public struct FrameMatcher<Content> {
     public struct Options: Hashable, Sendable {
         /// How far from the lead a frame may be, nanoseconds; nil: half of the lead's interval.
         public var tolerance: Int64?
-        /// How long a lead frame waits for the others at most, nanoseconds; nil: twice the lead's interval, but 20 ms to 1 s.
+        /// How long a lead frame waits for the others at most, nanoseconds; nil: twice the lead's interval, but 20 ms
+        /// to 1 s.
         public var patience: Int64?
         /// Frames that are held of one device.
         public var capacity = 16
@@ -106,8 +107,8 @@ public struct FrameMatcher<Content> {
     /// Frames that went out late so far, by device.
     public private(set) var late: [UInt64]
 
-    /// The time between the lead's frames, nanoseconds: of the last ones one that only a quarter is shorter than, as a frame that its
-    /// camera left out makes one longer.
+    /// The time between the lead's frames, nanoseconds: of the last ones one that only a quarter is shorter than, as a
+    /// frame that its camera left out makes one longer.
     public private(set) var interval: Int64
     private var queues: [[Frame]]
     private var newest: [Int64?]
@@ -175,8 +176,8 @@ public struct FrameMatcher<Content> {
         return outputs
     }
 
-    /// Nobody waits for a device that is known to give no frames, until it does. While that is the lead, only the newest frames of the others
-    /// are held, which its next one may belong to.
+    /// Nobody waits for a device that is known to give no frames, until it does. While that is the lead, only the
+    /// newest frames of the others are held, which its next one may belong to.
     public mutating func setAbsent(_ device: Int, at now: Instant) -> [Output] {
         guard absent.indices.contains(device), !absent[device] else { return [] }
         absent[device] = true

@@ -1,6 +1,8 @@
-/// A client's wish for pictures: inputs and outputs, joined by connections, at a preset (AVFoundation's `AVCaptureSession`).
+/// A client's wish for pictures: inputs and outputs, joined by connections, at a preset (AVFoundation's
+/// `AVCaptureSession`).
 ///
-/// A value. What may be changed, and why not, is decided here; whether its devices can serve it beside others', by ``Arbiter``.
+/// A value. What may be changed, and why not, is decided here; whether its devices can serve it beside others', by
+/// ``Arbiter``.
 public struct CaptureSession: Hashable, Sendable {
     public static let maximumInputs = 8
     public static let maximumOutputs = 16
@@ -12,7 +14,8 @@ public struct CaptureSession: Hashable, Sendable {
     public let owner: LockHolder
     /// It outlives its process.
     public let isDetached: Bool
-    /// A digest of the request that it was made by, by which the same request finds it after a restart; nil: it had no key.
+    /// A digest of the request that it was made by, by which the same request finds it after a restart; nil: it had no
+    /// key.
     public let request: String?
     /// When it was made: of two with the same priority the older one counts for more.
     public let since: Instant

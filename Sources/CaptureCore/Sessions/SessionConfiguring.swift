@@ -18,8 +18,8 @@ extension CaptureSession {
     /// Carries out all actions in their order, or none (`beginConfiguration`, `commitConfiguration`).
     ///
     /// - Parameter actions: each with its place in the request: `actions[0]`.
-    /// - Throws: `cannotAddInput` {why}, `cannotAddOutput` {why}, `presetUnsupported` {supported}, `formatUnsupported` {nearest},
-    ///   `deviceNotFound`, or `invalidParams` {path, why}.
+    /// - Throws: `cannotAddInput` {why}, `cannotAddOutput` {why}, `presetUnsupported` {supported}, `formatUnsupported`
+    ///   {nearest}, `deviceNotFound`, or `invalidParams` {path, why}.
     public mutating func configure(
         _ actions: [(action: SessionAction, path: String)], in surroundings: Surroundings
     ) throws(BusError) {

@@ -17,8 +17,8 @@ public struct SessionDelivery: Hashable, Sendable {
     /// What is on at the device: off or standard.
     public var activeVideoStabilizationMode = VideoStabilizationMode.off
 
-    /// {output, type, device, mediaType, topic, rendition, width, height, frameRate, mirrored, activeVideoStabilizationMode, sampleFormat,
-    /// rate, channels, why}; what is of sound only is null.
+    /// {output, type, device, mediaType, topic, rendition, width, height, frameRate, mirrored,
+    /// activeVideoStabilizationMode, sampleFormat, rate, channels, why}; what is of sound only is null.
     public var json: JSONValue {
         let topic = rendition.map { Topic.frame(connection.input, $0.description).text }
         return [
@@ -149,7 +149,8 @@ extension FrameRateRequest {
 }
 
 extension FrameDuration {
-    /// Frames in a million seconds, rounded up: a rate that is a little lower than the device's would lose a frame now and then.
+    /// Frames in a million seconds, rounded up: a rate that is a little lower than the device's would lose a frame now
+    /// and then.
     fileprivate var rateMillionths: Int {
         Int(clamping: (Int128(denominator) * 1_000_000 + Int128(numerator) - 1) / Int128(numerator))
     }

@@ -2,7 +2,8 @@ extension CaptureSession {
     /// What its inputs are of.
     public var media: Set<AuthorizationMedia> { Set(inputs.map(\.medium)) }
 
-    /// What it can't do without, of what its inputs are of: all but what goes only to movies that have black, or silence, in its place.
+    /// What it can't do without, of what its inputs are of: all but what goes only to movies that have black, or
+    /// silence, in its place.
     public var neededMedia: Set<AuthorizationMedia> { Set(inputs.filter { !isReplaceable($0.device) }.map(\.medium)) }
 
     /// Whether that input may be left out where the session's user may not have it.

@@ -2,7 +2,8 @@ public import BusProtocol
 public import JSON
 
 extension CaptureSession {
-    /// The session with another camera in place of its only one, its microphones as they are; its options are kept where the new one has them, else off.
+    /// The session with another camera in place of its only one, its microphones as they are; its options are kept
+    /// where the new one has them, else off.
     ///
     /// - Returns: and what was dropped: {path, value, why} each.
     /// - Throws: `deviceNotFound` or `cannotAddInput` {why}.

@@ -23,8 +23,9 @@ extension SessionInput {
 }
 
 extension SessionOutput {
-    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?, preRoll?, photoSettingsForSceneMonitoring?,
-    /// livePhotoCaptureEnabled?, livePhotoCaptureSuspended?, livePhotoAutoTrimmingEnabled?}; null: as the session has it.
+    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?, preRoll?,
+    /// photoSettingsForSceneMonitoring?, livePhotoCaptureEnabled?, livePhotoCaptureSuspended?,
+    /// livePhotoAutoTrimmingEnabled?}; null: as the session has it.
     var json: JSONValue {
         let scene: JSONValue? = kind == .photo ? sceneMonitoring?.json ?? .null : nil
         let held: JSONValue? = kind == .photo ? JSONValue(preRoll) : nil

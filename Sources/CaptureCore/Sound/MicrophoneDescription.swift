@@ -29,7 +29,8 @@ public struct SoundDataSource: Hashable, Sendable {
 
 /// The controls that every microphone has which can do what they do, whatever its driver calls them.
 public enum MicrophoneControl {
-    /// Its name in ``CaptureControl/name``. An integer in hundredths of a decibel; 0 changes nothing of what the converter gives.
+    /// Its name in ``CaptureControl/name``. An integer in hundredths of a decibel; 0 changes nothing of what the
+    /// converter gives.
     public static let gain = "gain"
     /// A boolean: true lets nothing through.
     public static let mute = "mute"
@@ -50,7 +51,8 @@ public struct MicrophoneDescription: Hashable, Sendable {
     public var formats: [MicrophoneFormat]
     /// Of ``MicrophoneControl``, those that it has, with their ranges.
     public var controls: [CaptureControl]
-    /// What it can be told to listen at, in the order of the menu ``MicrophoneControl/dataSource``; empty where there is no choice.
+    /// What it can be told to listen at, in the order of the menu ``MicrophoneControl/dataSource``; empty where there
+    /// is no choice.
     public var dataSources: [SoundDataSource]
 
     public init(

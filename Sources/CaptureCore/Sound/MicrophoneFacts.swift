@@ -20,7 +20,8 @@ public struct MicrophoneFacts: Hashable, Sendable {
     public var cardName: String
     public var name: String
     public var driver: String
-    /// In V4L2's words, so that a camera and its microphone have the same (`usb-0000:00:14.0-3`); empty where there is none.
+    /// In V4L2's words, so that a camera and its microphone have the same (`usb-0000:00:14.0-3`); empty where there is
+    /// none.
     public var bus: String
 
     public init(

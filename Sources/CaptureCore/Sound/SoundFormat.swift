@@ -60,13 +60,15 @@ public struct SoundFormat: Hashable, Sendable {
     }
 }
 
-/// One row of a microphone's format table: a sample format with the numbers of channels and the rates that it takes with it.
+/// One row of a microphone's format table: a sample format with the numbers of channels and the rates that it takes
+/// with it.
 public struct MicrophoneFormat: Hashable, Sendable {
     /// `a0`, `a1`, … in the order of the table; stable as long as the table is.
     public var id: String
     public var sampleFormat: SampleFormat
     public var channels: ClosedRange<Int>
-    /// The rates in use (``SoundRates/usual``) that it takes, or, of one that takes none of them, its lowest and highest; Hz, ascending.
+    /// The rates in use (``SoundRates/usual``) that it takes, or, of one that takes none of them, its lowest and
+    /// highest; Hz, ascending.
     public var rates: [Int]
     /// It takes any rate within these too; nil: none but `rates`.
     public var rateRange: ClosedRange<Int>?

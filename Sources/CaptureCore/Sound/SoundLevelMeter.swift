@@ -1,10 +1,10 @@
 import Glibc
 
-/// Measures how loud sound is, channel by channel, from one reading to the next: its mean power and its loudest sample, in decibels
-/// below full scale (dBFS).
+/// Measures how loud sound is, channel by channel, from one reading to the next: its mean power and its loudest sample,
+/// in decibels below full scale (dBFS).
 ///
-/// Full scale is the greatest amplitude that the format can hold: a square wave of that amplitude has an average of 0 dBFS, a sine
-/// -3.01 dBFS, and both a peak of 0. Adding allocates nothing.
+/// Full scale is the greatest amplitude that the format can hold: a square wave of that amplitude has an average of 0
+/// dBFS, a sine -3.01 dBFS, and both a peak of 0. Adding allocates nothing.
 public struct SoundLevelMeter: Sendable {
     /// What was measured; minus infinity for silence.
     public struct Reading: Hashable, Sendable {

@@ -25,8 +25,8 @@ public struct SoundPlan: Hashable, Sendable {
 
 /// Checks what is asked of a microphone against what it can do, before anything is touched.
 ///
-/// What is not asked of a format stays: the present rate, channels and sample format, as far as the device has them together with
-/// what is asked; else what is nearest to them.
+/// What is not asked of a format stays: the present rate, channels and sample format, as far as the device has them
+/// together with what is asked; else what is nearest to them.
 public struct SoundPlanner: Sendable {
     private let description: MicrophoneDescription
 

@@ -1,7 +1,7 @@
 /// The numbers and times of sound that comes out of a resampler, which holds something back of what goes in.
 ///
-/// The first frame that comes out lies on the first that went in, wherever that was in the stream, and every further one follows on the
-/// one before, until sound is missing.
+/// The first frame that comes out lies on the first that went in, wherever that was in the stream, and every further
+/// one follows on the one before, until sound is missing.
 public struct SoundTimeline: Hashable, Sendable {
     /// Frames a second, of what goes in and of what comes out.
     public let inputRate: Int

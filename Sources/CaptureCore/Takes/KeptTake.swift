@@ -10,7 +10,8 @@ public struct KeptTake: Hashable, Sendable {
     public let owner: LockHolder
     /// Nanoseconds since 1970, when it was made.
     public let made: Int64
-    /// What `take.create` was told that each segment is to be of: {session?, device?, microphone?, orientation?, mirrored?}.
+    /// What `take.create` was told that each segment is to be of: {session?, device?, microphone?, orientation?,
+    /// mirrored?}.
     public let wish: JSONValue
     /// Segments belong to nobody.
     public let isDetached: Bool

@@ -1,7 +1,8 @@
 public import BusProtocol
 public import JSON
 
-/// A take: segments that are recorded one after the other, any of which can be thrown away, and that are joined in the end.
+/// A take: segments that are recorded one after the other, any of which can be thrown away, and that are joined in the
+/// end.
 ///
 /// What is to be done comes back from each call; times are milliseconds of what plays.
 public struct Take: Hashable, Sendable {
@@ -104,8 +105,8 @@ public struct Take: Hashable, Sendable {
 
     /// Begins a segment behind the others.
     ///
-    /// - Throws: `recordingInProgress` while one is recorded, or the take is being finished; `limitExceeded` where there is no room for
-    ///   more; `notRecording` when it is over.
+    /// - Throws: `recordingInProgress` while one is recorded, or the take is being finished; `limitExceeded` where
+    ///   there is no room for more; `notRecording` when it is over.
     public mutating func record(_ id: String, path: String) throws(BusError) -> Action {
         try checkIsPaused()
         if remaining == 0 {
@@ -140,8 +141,8 @@ public struct Take: Hashable, Sendable {
 
     /// Throws a segment away, whichever it is; there is room for another one then.
     ///
-    /// - Throws: `recordingInProgress` for the one that is recorded and while the take is being finished; `invalidParams` for one that it
-    ///   doesn't have; `notRecording` when it is over.
+    /// - Throws: `recordingInProgress` for the one that is recorded and while the take is being finished;
+    ///   `invalidParams` for one that it doesn't have; `notRecording` when it is over.
     public mutating func delete(_ segment: String) throws(BusError) -> Action {
         if isOver { throw over }
         guard segment != current?.id, state != .finishing else { throw inProgress }

@@ -14,7 +14,8 @@ public enum Slug {
         return String(padded.suffix(min(max(count, 1), 16)))
     }
 
-    /// Lower-case letters and digits, with one hyphen for each run of anything else, and none at the ends; at most `limit` bytes.
+    /// Lower-case letters and digits, with one hyphen for each run of anything else, and none at the ends; at most
+    /// `limit` bytes.
     public static func name(_ text: String, limit: Int) -> String {
         var slug = ""
         for byte in text.lowercased().utf8 {
@@ -29,8 +30,8 @@ public enum Slug {
         return slug
     }
 
-    /// The parts that there are, with a hyphen between them and for every run of characters other than letters, digits and `._:-`;
-    /// what is longer than `limit` bytes is cut off and stands there as a hash.
+    /// The parts that there are, with a hyphen between them and for every run of characters other than letters, digits
+    /// and `._:-`; what is longer than `limit` bytes is cut off and stands there as a hash.
     public static func joined(_ parts: [String], limit: Int) -> String {
         var id = ""
         for part in parts where !part.isEmpty {

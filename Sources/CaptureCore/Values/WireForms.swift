@@ -1,8 +1,8 @@
 public import BusProtocol
 public import JSON
 
-// How values of the model are written as JSON, and read back by the process at the other end. What is not known is null;
-// members that a reader doesn't know are left alone. Errors of reading are `invalidParams` {path, why}.
+// How values of the model are written as JSON, and read back by the process at the other end. What is not known is
+// null; members that a reader doesn't know are left alone. Errors of reading are `invalidParams` {path, why}.
 
 extension FrameDuration {
     /// `"1/30"`.
@@ -77,7 +77,8 @@ extension FormatSelection {
 }
 
 extension FrameRateRange {
-    /// {minFrameDuration, maxFrameDuration, stepFrameDuration?, minFrameRate, maxFrameRate}: durations as fractions, rates as numbers.
+    /// {minFrameDuration, maxFrameDuration, stepFrameDuration?, minFrameRate, maxFrameRate}: durations as fractions,
+    /// rates as numbers.
     public var json: JSONValue {
         .members([
             "minFrameDuration": minFrameDuration.json, "maxFrameDuration": maxFrameDuration.json,
@@ -121,7 +122,8 @@ extension DimensionRange {
 }
 
 extension CaptureFormat {
-    /// {id, pixelFormat, title, width, height, sizes, frameRates, …}: a row of `device.formats`. What isn't known is null.
+    /// {id, pixelFormat, title, width, height, sizes, frameRates, …}: a row of `device.formats`. What isn't known is
+    /// null.
     public var json: JSONValue { json { $0.json } }
 
     fileprivate func json(_ rateJSON: (FrameRateRange) -> JSONValue) -> JSONValue {
@@ -152,7 +154,8 @@ extension CaptureFormat {
 }
 
 extension DeviceIdentity {
-    /// uniqueID, localizedName, mediaType, type, position, node, driver, bus: what `device.list` shows of it beside the id.
+    /// uniqueID, localizedName, mediaType, type, position, node, driver, bus: what `device.list` shows of it beside the
+    /// id.
     public var members: [String: JSONValue] {
         [
             "uniqueID": .string(uniqueID), "localizedName": .string(localizedName),

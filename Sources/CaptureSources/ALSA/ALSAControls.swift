@@ -2,8 +2,8 @@ import ALSA
 import CaptureCore
 import LinuxIO
 
-/// A microphone's controls, as its card's mixer has them. One card's mixer is that of all its PCMs: which element is whose, ALSA
-/// doesn't say.
+/// A microphone's controls, as its card's mixer has them. One card's mixer is that of all its PCMs: which element is
+/// whose, ALSA doesn't say.
 struct ALSAControls {
     let controls: [CaptureControl]
     let dataSources: [SoundDataSource]
@@ -13,7 +13,8 @@ struct ALSAControls {
     private let mute: CaptureMixer.Element?
     private let choice: CaptureMixer.Element?
 
-    /// What drivers call the one volume that is the recording's, the first first; without any of these it is the card's first.
+    /// What drivers call the one volume that is the recording's, the first first; without any of these it is the card's
+    /// first.
     private static let mainNames = ["Capture", "Mic", "Internal Mic", "Microphone", "Headset"]
 
     init(_ mixer: CaptureMixer) throws(ALSAError) {
@@ -109,7 +110,8 @@ struct ALSAControls {
     }
 }
 
-/// What a card tells by itself, as far as a microphone is concerned: one event for each control, which says that it has to be read.
+/// What a card tells by itself, as far as a microphone is concerned: one event for each control, which says that it has
+/// to be read.
 final class ALSAEventQueue: DeviceEventQueue {
     var descriptor: Int32 { events.descriptor }
     var isUrgent: Bool { false }

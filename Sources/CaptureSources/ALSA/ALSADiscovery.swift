@@ -2,8 +2,8 @@ package import ALSA
 public import CaptureCore
 import Glibc
 
-/// Finds the microphones of the machine: the PCMs of the kernel's sound cards that can be recorded from. What ALSA makes of them in
-/// user space (`default`, `plug`, `dsnoop`) is none.
+/// Finds the microphones of the machine: the PCMs of the kernel's sound cards that can be recorded from. What ALSA
+/// makes of them in user space (`default`, `plug`, `dsnoop`) is none.
 public enum ALSADiscovery {
     /// Looks at every card of `/sys/class/sound` through its controls, which disturbs no one who records from it.
     public static func survey() -> (microphones: [MicrophoneFacts], unreadable: [CameraSurvey.Unreadable]) {

@@ -6,8 +6,8 @@ package enum ALSAFormatTable {
     /// Channels beyond which nobody looks: ALSA's plugins that only pretend take any number.
     private static let maxChannels = 64
 
-    /// Reads the table: what goes together with what is asked for one by one, since a driver need not take each rate with each
-    /// number of channels.
+    /// Reads the table: what goes together with what is asked for one by one, since a driver need not take each rate
+    /// with each number of channels.
     package static func read(_ space: PCMSpace) throws(ALSAError) -> [MicrophoneFormat] {
         var rows: [MicrophoneFormat] = []
         for sampleFormat in SampleFormat.allCases where space.takes(format: PCMFormat(sampleFormat)) {
@@ -79,8 +79,8 @@ extension SampleFormat {
         }
     }
 
-    /// Those to take in its place where a device doesn't have it, the best first: what keeps as much of a sample, and then what keeps
-    /// more than the others.
+    /// Those to take in its place where a device doesn't have it, the best first: what keeps as much of a sample, and
+    /// then what keeps more than the others.
     package var substitutes: [SampleFormat] {
         switch self {
         case .s16: [.s16, .s24, .s24in32, .s32, .f32]

@@ -3,10 +3,11 @@ public import CaptureCore
 import Glibc
 import LinuxIO
 
-/// A microphone of the kernel's: an ALSA PCM that is recorded from, under whatever number its card has when it is opened.
+/// A microphone of the kernel's: an ALSA PCM that is recorded from, under whatever number its card has when it is
+/// opened.
 ///
-/// Which microphone that is, the coordinator says: by the place where it is plugged in now. A card's number and id go to whoever comes
-/// next; so the place is looked at at each opening.
+/// Which microphone that is, the coordinator says: by the place where it is plugged in now. A card's number and id go
+/// to whoever comes next; so the place is looked at at each opening.
 public final class ALSAMicrophone: AudioSource {
     public private(set) var identity: DeviceIdentity
 

@@ -2,7 +2,8 @@ public import CaptureCore
 import Glibc
 public import LinuxIO
 
-/// A client's own frames as a camera: one process sends them over a Unix socket, into the slots of the stream that runs.
+/// A client's own frames as a camera: one process sends them over a Unix socket, into the slots of the stream that
+/// runs.
 ///
 /// What comes while nobody streams is read and forgotten, so that the client never waits for readers.
 public final class ClientCamera: UncontrolledSource {

@@ -32,8 +32,8 @@ public final class V4L2Camera: VideoSource {
         }
     }
 
-    /// A camera as ``V4L2Discovery`` found it, closed. `buffers` is how many are asked for when it streams into memory of its own;
-    /// the driver decides.
+    /// A camera as ``V4L2Discovery`` found it, closed. `buffers` is how many are asked for when it streams into memory
+    /// of its own; the driver decides.
     public convenience init(_ identity: DeviceIdentity, buffers: Int = 4) {
         self.init(identity, buffers: buffers) { path throws(V4L2Error) in try VideoNode(path: path) }
     }

@@ -4,8 +4,8 @@ package import Video4Linux
 extension V4L2Control {
     /// Why a value isn't worth handing to the driver, if so; `errno` is what a stricter driver would say.
     ///
-    /// V4L2 takes a value for an inactive control without effect, pulls numbers into the range, and cuts strings off. A caller who is told
-    /// that it was set has to be able to rely on it.
+    /// V4L2 takes a value for an inactive control without effect, pulls numbers into the range, and cuts strings off. A
+    /// caller who is told that it was set has to be able to rely on it.
     package func refusal(of value: V4L2ControlValue) -> (kind: SourceError.Kind, errno: Int32, why: String)? {
         if flags.contains(.readOnly) { return (.controlBusy, EACCES, "is read-only") }
         if flags.contains(.inactive) {

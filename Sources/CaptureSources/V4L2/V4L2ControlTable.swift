@@ -2,12 +2,14 @@ package import CaptureCore
 import Glibc
 package import Video4Linux
 
-/// The controls of a V4L2 device under the names that v4l2-ctl gives them, and where those depend on the kernel, under the present ones.
+/// The controls of a V4L2 device under the names that v4l2-ctl gives them, and where those depend on the kernel, under
+/// the present ones.
 package struct V4L2ControlTable {
     package private(set) var controls: [CaptureControl] = []
     private var described: [String: V4L2Control] = [:]
 
-    /// Asks the driver for every control and menu (`VIDIOC_QUERY_EXT_CTRL`, `VIDIOC_QUERYMENU`). Disabled controls are left out.
+    /// Asks the driver for every control and menu (`VIDIOC_QUERY_EXT_CTRL`, `VIDIOC_QUERYMENU`). Disabled controls are
+    /// left out.
     package init(_ device: any V4L2Device) throws(V4L2Error) {
         var headings: [UInt32: String] = [:]
         for control in try device.controls() {
@@ -17,7 +19,8 @@ package struct V4L2ControlTable {
             }
             if control.flags.contains(.disabled) { continue }
             var name = ControlNames.present(CaptureControl.name(ofTitle: control.name), id: control.id)
-            // Two controls of the same name, or one without any letter in it, are told apart by what the kernel tells them apart.
+            // Two controls of the same name, or one without any letter in it, are told apart by what the kernel tells
+            // them apart.
             if name.isEmpty || described[name] != nil {
                 let number = "0x" + String(control.id, radix: 16)
                 name = name.isEmpty ? number : "\(name)_\(number)"

@@ -2,8 +2,8 @@ public import CaptureCore
 import LinuxIO
 package import Video4Linux
 
-/// The running queue of a V4L2 device whose driver writes into memory of its own only: each frame is copied once, into the slot
-/// that is the next to be filled, and its buffer goes back to the driver at once.
+/// The running queue of a V4L2 device whose driver writes into memory of its own only: each frame is copied once, into
+/// the slot that is the next to be filled, and its buffer goes back to the driver at once.
 public final class V4L2CopyingStream: FrameStream {
     public var layout: FrameLayout { plan.layout }
     public let frameDuration: FrameDuration?
@@ -21,7 +21,8 @@ public final class V4L2CopyingStream: FrameStream {
     /// Buffers that the driver still has or had last.
     private var buffers: Int
 
-    /// A stream over a queue whose buffers are all the driver's. `descriptor` is the node's and must stay open as long as this lives.
+    /// A stream over a queue whose buffers are all the driver's. `descriptor` is the node's and must stay open as long
+    /// as this lives.
     package init(
         _ queue: V4L2BufferQueue, _ plan: V4L2SlotPlan, _ memory: any SlotMemory, frameDuration: FrameDuration?,
         descriptor: Int32

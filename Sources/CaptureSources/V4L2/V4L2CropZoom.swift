@@ -2,10 +2,12 @@ import CaptureCore
 import Glibc
 import Video4Linux
 
-/// A zoom that a driver without one of its own has all the same: less of the sensor's picture is taken and scaled up to the same size.
+/// A zoom that a driver without one of its own has all the same: less of the sensor's picture is taken and scaled up to
+/// the same size.
 ///
-/// It shows as a control of this program's own, so that it is set, kept and put back as all others are. Whether the driver scales shows
-/// only when it is tried: one that makes the pictures smaller instead is put back, and has no zoom from then on.
+/// It shows as a control of this program's own, so that it is set, kept and put back as all others are. Whether the
+/// driver scales shows only when it is tried: one that makes the pictures smaller instead is put back, and has no zoom
+/// from then on.
 struct V4L2CropZoom {
     static let name = "zoom_by_crop"
     /// In hundredths. Beyond four times there is hardly a picture left.

@@ -20,7 +20,8 @@ extension SourceError {
             case (ENODEV, _), (ENXIO, _): .disconnected
             // The node went away between the look at the directory and now.
             case (ENOENT, .opening): .disconnected
-            // A driver that loses its device mid-stream wakes the reader with one of these, and says ENODEV only afterwards.
+            // A driver that loses its device mid-stream wakes the reader with one of these, and says ENODEV only
+            // afterwards.
             case (EINVAL, .dequeuing), (EIO, .dequeuing): .disconnected
             case (EBUSY, .control), (EACCES, .control), (EPERM, .control): .controlBusy
             case (EBUSY, _): .inUse

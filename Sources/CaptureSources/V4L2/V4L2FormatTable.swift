@@ -6,8 +6,8 @@ package import Video4Linux
 package enum V4L2FormatTable {
     /// Sizes beyond this are no pictures but a driver's `UINT_MAX`.
     package static let largestSide: UInt32 = 65_535
-    /// Rows at most, and rates of all rows together: a driver without end has as many sizes for each of as many formats.
-    /// The largest real table known is vivid's, with 558 rows and 5115 rates.
+    /// Rows at most, and rates of all rows together: a driver without end has as many sizes for each of as many
+    /// formats. The largest real table known is vivid's, with 558 rows and 5115 rates.
     package static let rowLimit = 4096
     package static let rateLimit = 16_384
 
@@ -69,7 +69,8 @@ package enum V4L2FormatTable {
         }
     }
 
-    /// A range with sides between 1 and the largest, whose maximum is a size that its steps reach; nil for an empty one.
+    /// A range with sides between 1 and the largest, whose maximum is a size that its steps reach; nil for an empty
+    /// one.
     private static func range(_ range: V4L2SizeRange) -> Size? {
         func side(_ low: UInt32, _ high: UInt32, _ step: UInt32) -> (low: Int, high: Int, step: Int)? {
             let (low, high, step) = (Int(max(1, low)), Int(min(high, largestSide)), Int(max(1, step)))

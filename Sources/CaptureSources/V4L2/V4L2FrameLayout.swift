@@ -4,9 +4,9 @@ package import Video4Linux
 extension FrameLayout {
     /// How a V4L2 format's frames lie in their regions, laid end to end. `regions` are the bytes mapped of each.
     ///
-    /// A format with one region for each plane (`NM12`) has its planes' lines from the driver. One with all planes in one region
-    /// (`NV12`) has only the first plane's: the others follow from it, as V4L2's documentation of each format says. A format that
-    /// isn't known here, or whose planes don't fit, is one plane for each region.
+    /// A format with one region for each plane (`NM12`) has its planes' lines from the driver. One with all planes in
+    /// one region (`NV12`) has only the first plane's: the others follow from it, as V4L2's documentation of each
+    /// format says. A format that isn't known here, or whose planes don't fit, is one plane for each region.
     package init(_ format: V4L2Format, regions: [Int]) {
         let pixelFormat = PixelFormat(code: format.pixelFormat)
         let shapes = V4L2PlaneShape.shapes(of: pixelFormat)
@@ -15,7 +15,8 @@ extension FrameLayout {
             planes: Self.contiguous(format, shapes, regions) ?? Self.separate(format, shapes, regions, pixelFormat))
     }
 
-    /// Planes one after the other in the only region; nil if they don't fit, or if the driver doesn't tell its line length.
+    /// Planes one after the other in the only region; nil if they don't fit, or if the driver doesn't tell its line
+    /// length.
     private static func contiguous(
         _ format: V4L2Format, _ shapes: [V4L2PlaneShape], _ regions: [Int]
     ) -> [PlaneLayout]? {
@@ -64,8 +65,8 @@ extension FrameLayout {
     }
 }
 
-/// A plane of a format: its line length against the first plane's, where both share a region, and how many of the picture's lines
-/// one of its lines covers.
+/// A plane of a format: its line length against the first plane's, where both share a region, and how many of the
+/// picture's lines one of its lines covers.
 private struct V4L2PlaneShape {
     var strideNumerator = 1
     var strideDenominator = 1

@@ -2,11 +2,12 @@ import CaptureCore
 import Glibc
 import Video4Linux
 
-/// Points of interest of a driver that has a region of interest (UVC 1.5, section 4.2.2.1.20; `V4L2_CID_UVC_REGION_OF_INTEREST_RECT` and
-/// `_AUTO`, Linux 6.16 and newer): a rectangle, and for which of the camera's automatic functions it counts.
+/// Points of interest of a driver that has a region of interest (UVC 1.5, section 4.2.2.1.20;
+/// `V4L2_CID_UVC_REGION_OF_INTEREST_RECT` and `_AUTO`, Linux 6.16 and newer): a rectangle, and for which of the
+/// camera's automatic functions it counts.
 ///
-/// The points show as controls of this program's own, under the names and ids that points have elsewhere. There is one rectangle for
-/// all: a point of one function takes it away from the others, unless theirs is the same.
+/// The points show as controls of this program's own, under the names and ids that points have elsewhere. There is one
+/// rectangle for all: a point of one function takes it away from the others, unless theirs is the same.
 struct V4L2RegionOfInterest {
     private static let rectangleID: UInt32 = 0x0098_1AE1
     private static let automaticID: UInt32 = 0x0098_1AE2
@@ -47,7 +48,8 @@ struct V4L2RegionOfInterest {
             ?? V4L2Rectangle(left: whole.left, top: whole.top, width: 1, height: 1)
     }
 
-    /// nil where the driver fails to read it: cameras answer for some of their controls only in some modes, and go without them else.
+    /// nil where the driver fails to read it: cameras answer for some of their controls only in some modes, and go
+    /// without them else.
     private static func ifRead<Value>(_ body: () throws(V4L2Error) -> Value?) throws(V4L2Error) -> Value? {
         do throws(V4L2Error) {
             return try body()

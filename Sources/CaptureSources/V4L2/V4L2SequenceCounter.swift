@@ -7,7 +7,8 @@ package struct V4L2SequenceCounter {
     /// The count of the frame with that driver's number. Always higher than the one before.
     package mutating func extended(_ sequence: UInt32) -> UInt64 {
         guard let last else {
-            // Not all drivers start at 0 with each stream, so that what came before the first frame can't be told from its number.
+            // Not all drivers start at 0 with each stream, so that what came before the first frame can't be told from
+            // its number.
             self.last = (sequence, 0)
             return 0
         }

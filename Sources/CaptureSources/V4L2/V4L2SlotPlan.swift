@@ -53,8 +53,8 @@ package struct V4L2SlotPlan {
         bytes = offset
     }
 
-    /// Copies the buffer that was dequeued last. What a driver leaves out of the last line of a region that others follow becomes 0;
-    /// a frame of which more is missing ends there.
+    /// Copies the buffer that was dequeued last. What a driver leaves out of the last line of a region that others
+    /// follow becomes 0; a frame of which more is missing ends there.
     func copy(_ index: Int, of queue: V4L2BufferQueue, into slot: FrameSlot) {
         slot.bytesUsed[0] = 0
         guard let target = slot.regions[0].baseAddress else { return }

@@ -15,7 +15,8 @@ public final class V4L2Stream: FrameStream {
     private let slotMemory: any SlotMemory
     private var stamps: V4L2FrameStamps
 
-    /// A stream over a queue of the memory's slots. `descriptor` is the node's and must stay open as long as this lives.
+    /// A stream over a queue of the memory's slots. `descriptor` is the node's and must stay open as long as this
+    /// lives.
     package init(
         _ queue: V4L2BufferQueue, _ layout: FrameLayout, _ memory: any SlotMemory, frameDuration: FrameDuration?,
         descriptor: Int32

@@ -2,8 +2,8 @@ import CaptureCore
 import Glibc
 import Video4Linux
 
-/// How the stream of a V4L2 device is set up and started: with buffers that are the slots themselves where the driver takes them,
-/// else with the driver's own and a copy of each frame.
+/// How the stream of a V4L2 device is set up and started: with buffers that are the slots themselves where the driver
+/// takes them, else with the driver's own and a copy of each frame.
 struct V4L2StreamSetup {
     let node: any V4L2Device
     let type: V4L2BufferType

@@ -2,8 +2,8 @@ package import Video4Linux
 
 /// A V4L2 device that tells of each request: when it begins, and when the driver has answered it.
 ///
-/// A driver that hangs in one request is told by that from one that is asked a thousand quick ones, as the format table of a
-/// camera behind a slow bus takes.
+/// A driver that hangs in one request is told by that from one that is asked a thousand quick ones, as the format table
+/// of a camera behind a slow bus takes.
 package final class V4L2WatchedDevice: V4L2Device {
     private let device: any V4L2Device
     private let onRequest: RequestObserver

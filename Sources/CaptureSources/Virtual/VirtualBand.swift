@@ -1,10 +1,11 @@
-/// The machine-readable band of a virtual camera's picture: who took it, when, and as which frame, in black and white cells.
+/// The machine-readable band of a virtual camera's picture: who took it, when, and as which frame, in black and white
+/// cells.
 ///
-/// 32 cells across the whole width and 4 down, each 1/24 of the picture's height, at its top. Row by row, left to right, they
-/// are the bits, highest first and white for 1, of 16 bytes:
-/// 0xB2, which tells the reader what black and white are; the frame counter (captureSequence modulo 2³²), 4 bytes, and the
-/// monotonic clock in microseconds, 8 bytes, big-endian; the camera's index, 1 byte; and the CRC-16 (CCITT, from 0xFFFF) of
-/// the 13 bytes before it, 2 bytes, big-endian.
+/// 32 cells across the whole width and 4 down, each 1/24 of the picture's height, at its top. Row by row, left to
+/// right, they are the bits, highest first and white for 1, of 16 bytes: 0xB2, which tells the reader what black and
+/// white are; the frame counter (captureSequence modulo 2³²), 4 bytes, and the monotonic clock in microseconds, 8
+/// bytes, big-endian; the camera's index, 1 byte; and the CRC-16 (CCITT, from 0xFFFF) of the 13 bytes before it, 2
+/// bytes, big-endian.
 enum VirtualBand {
     static let columns = 32
     static let rows = 4

@@ -2,9 +2,9 @@ public import CaptureCore
 import Glibc
 import LinuxIO
 
-/// A camera without hardware, which behaves as one with a V4L2 driver does: formats, rates, controls that show in the picture,
-/// buffers that it fills in its own time and loses frames without. Its picture tells a program which frame it is
-/// (``VirtualBand``), and it misbehaves when asked to.
+/// A camera without hardware, which behaves as one with a V4L2 driver does: formats, rates, controls that show in the
+/// picture, buffers that it fills in its own time and loses frames without. Its picture tells a program which frame it
+/// is (``VirtualBand``), and it misbehaves when asked to.
 public final class VirtualCamera: VideoSource {
     public let identity: DeviceIdentity
 
@@ -27,8 +27,8 @@ public final class VirtualCamera: VideoSource {
     private var told: VirtualEventQueue?
 
     /// - Parameters:
-    ///   - index: the camera's number from 0. The first looks back, the second to the front and has neither focus nor lamp, further
-    ///     ones are external.
+    ///   - index: the camera's number from 0. The first looks back, the second to the front and has neither focus nor
+    ///     lamp, further ones are external.
     public init(index: Int, profile: VirtualProfile = .plain) {
         self.index = index
         let position: DevicePosition =

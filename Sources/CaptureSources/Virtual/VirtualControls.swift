@@ -2,8 +2,8 @@ import CaptureCore
 import Glibc
 import LinuxIO
 
-/// The controls of a virtual camera with their values: names, ids and types are those of V4L2's controls, and which of them are
-/// inactive follows from the automatic ones, as in a driver.
+/// The controls of a virtual camera with their values: names, ids and types are those of V4L2's controls, and which of
+/// them are inactive follows from the automatic ones, as in a driver.
 struct VirtualControls {
     private struct Entry {
         var control: CaptureControl

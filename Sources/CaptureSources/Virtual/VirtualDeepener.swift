@@ -1,6 +1,7 @@
 import CaptureCore
 
-/// Makes raw pictures of more than 8 bits a sample of those of 8 that a virtual camera draws, with samples that mean the same light.
+/// Makes raw pictures of more than 8 bits a sample of those of 8 that a virtual camera draws, with samples that mean
+/// the same light.
 struct VirtualDeepener {
     private let samples: RawSamples
     /// The samples of 8 bits in more.
@@ -46,7 +47,8 @@ struct VirtualDeepener {
         values[Int(source.load(fromByteOffset: column, as: UInt8.self))]
     }
 
-    /// As MIPI CSI-2 has them: the upper 8 bits of each pixel of a group, then their lower bits one after the other, lowest first.
+    /// As MIPI CSI-2 has them: the upper 8 bits of each pixel of a group, then their lower bits one after the other,
+    /// lowest first.
     private func pack(_ source: UnsafeRawPointer, _ width: Int, _ target: UnsafeMutableRawPointer) {
         let (pixels, bytes, lowerBits) = (samples.groupPixels, samples.groupBytes, samples.bits - 8)
         let groups = target.assumingMemoryBound(to: UInt8.self)

@@ -13,8 +13,8 @@ final class VirtualEncoder {
     private let library: Library
     private var answeredRequests: UInt64?
 
-    /// What has to be drawn for such a format; nil for those that are drawn as they are. For Motion JPEG it is the format
-    /// itself: planes of 4:2:2 and full range.
+    /// What has to be drawn for such a format; nil for those that are drawn as they are. For Motion JPEG it is the
+    /// format itself: planes of 4:2:2 and full range.
     static func source(of pixelFormat: PixelFormat) -> PixelFormat? {
         switch pixelFormat {
         case .motionJPEG: .motionJPEG

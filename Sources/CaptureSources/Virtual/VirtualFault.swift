@@ -8,11 +8,13 @@ public enum VirtualFault: Hashable, Sendable {
     case stall(milliseconds: Int?)
     /// The worker process ends at once, as by a signal.
     case crash
-    /// Starts of streaming are refused as in use by another program (`EBUSY`): the next one where nil, else all for so long.
+    /// Starts of streaming are refused as in use by another program (`EBUSY`): the next one where nil, else all for so
+    /// long.
     case busy(milliseconds: Int?)
     /// Each configuring call takes so many milliseconds.
     case slow(milliseconds: Int)
-    /// The next change of that control, or of anything where nil, is refused when it is made, though it was found possible before.
+    /// The next change of that control, or of anything where nil, is refused when it is made, though it was found
+    /// possible before.
     case refuse(control: String?)
     /// Another program sets that control, as far as the kernel would let it.
     case meddle(control: String, value: ControlValue)
@@ -20,17 +22,18 @@ public enum VirtualFault: Hashable, Sendable {
     case unplug
     /// It is plugged in again, set as it comes from the factory.
     case replug
-    /// The next so many frames come damaged: marked so by the driver (`V4L2_BUF_FLAG_ERROR`), compressed ones cut short.
+    /// The next so many frames come damaged: marked so by the driver (`V4L2_BUF_FLAG_ERROR`), compressed ones cut
+    /// short.
     case corrupt(frames: Int)
     /// Starts of streaming find no room on the bus (`ENOSPC`), for so many milliseconds, or for good when nil.
     case noSpace(milliseconds: Int?)
     /// Frames come at so many percent of the rate that was set, which the device goes on to tell.
     case rate(percent: Int)
-    /// The device's clock runs fast by so many parts in a million, or slow by as many below zero: it takes its pictures that much
-    /// closer together. Their times say when they were taken.
+    /// The device's clock runs fast by so many parts in a million, or slow by as many below zero: it takes its pictures
+    /// that much closer together. Their times say when they were taken.
     case drift(partsPerMillion: Int)
-    /// The device says that it is under that much pressure, for so many milliseconds or for good: of heat of its own. The pictures are as
-    /// before; what follows from it is decided elsewhere.
+    /// The device says that it is under that much pressure, for so many milliseconds or for good: of heat of its own.
+    /// The pictures are as before; what follows from it is decided elsewhere.
     case pressure(level: SystemPressureLevel, milliseconds: Int?)
     /// Ends all faults.
     case none

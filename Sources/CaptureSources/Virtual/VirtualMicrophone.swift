@@ -2,9 +2,9 @@ public import CaptureCore
 import Glibc
 import LinuxIO
 
-/// A microphone without hardware, which behaves as one with an ALSA driver does: formats, gain, mute and data sources that are heard, a
-/// buffer that it fills in its own time and loses sound without. What it hears is in step with the virtual cameras
-/// (``VirtualSound``), and it misbehaves when asked to.
+/// A microphone without hardware, which behaves as one with an ALSA driver does: formats, gain, mute and data sources
+/// that are heard, a buffer that it fills in its own time and loses sound without. What it hears is in step with the
+/// virtual cameras (``VirtualSound``), and it misbehaves when asked to.
 public final class VirtualMicrophone: AudioSource {
     public let identity: DeviceIdentity
 

@@ -3,8 +3,8 @@ import Glibc
 import TurboJPEG
 import X264
 
-/// Draws the frames of a virtual camera. The still part is copied into a slot once; after that a frame costs the band, the digits
-/// and the lane of the moving box.
+/// Draws the frames of a virtual camera. The still part is copied into a slot once; after that a frame costs the band,
+/// the digits and the lane of the moving box.
 final class VirtualPainter {
     private let background: VirtualBackground
     private let camera: UInt8

@@ -112,7 +112,8 @@ final class VirtualQueue: @unchecked Sendable {
     }
 }
 
-/// Numbers of slots in the order in which they came. There are never more than slots, so that taking one moves no others.
+/// Numbers of slots in the order in which they came. There are never more than slots, so that taking one moves no
+/// others.
 private struct SlotLine {
     private var places: [Int]
     private var first = 0

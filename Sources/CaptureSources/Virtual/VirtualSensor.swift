@@ -59,7 +59,8 @@ final class VirtualSensorState: Sendable {
 }
 
 extension VirtualSensorState.Value {
-    /// Lens, exposure and white balance go where the controls say; at once where no frame comes that would bring them there.
+    /// Lens, exposure and white balance go where the controls say; at once where no frame comes that would bring them
+    /// there.
     mutating func follow(_ controls: VirtualControls, set: UInt32?, isStreaming: Bool) {
         optics.follow(controls, set: set)
         if !isStreaming { optics.finish() }
@@ -90,8 +91,9 @@ extension VirtualSensorState.Value {
     }
 }
 
-/// The part of a virtual camera that takes pictures: a thread that wakes at each frame's time, draws it into the next queued slot,
-/// and wakes the loop. Times follow from the start and the frame's number, so that they never drift unless they are told to.
+/// The part of a virtual camera that takes pictures: a thread that wakes at each frame's time, draws it into the next
+/// queued slot, and wakes the loop. Times follow from the start and the frame's number, so that they never drift unless
+/// they are told to.
 final class VirtualSensor {
     private let stop: EventDescriptor
     private let thread: NamedThread
@@ -167,8 +169,8 @@ final class VirtualSensor {
                 if waits[0].revents != 0 { return }
                 guard timer.drain() > 0 else { continue }
                 let now = MonotonicClock.now()
-                // Frames whose time came while this thread had no processor are not lost, as long as there are slots for
-                // them: a camera doesn't wait for its reader.
+                // Frames whose time came while this thread had no processor are not lost, as long as there are slots
+                // for them: a camera doesn't wait for its reader.
                 let newest = max(sequence, origin.sequence + pace.frames(in: now - origin.time, duration))
                 sequence = max(sequence, newest - Int64(max(1, queue.queuedCount)) + 1)
                 while sequence <= newest {

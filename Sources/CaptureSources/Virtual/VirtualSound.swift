@@ -13,12 +13,13 @@ struct VirtualHearing: Hashable {
     var factor: Double { isMuted ? 0 : pow(10, Double(gain) / 2000) }
 }
 
-/// What there is to hear at virtual microphones: a tone, by which channels and data sources are told apart, and a tick at each
-/// full second of CLOCK_MONOTONIC, the clock that virtual cameras write into their pictures.
+/// What there is to hear at virtual microphones: a tone, by which channels and data sources are told apart, and a tick
+/// at each full second of CLOCK_MONOTONIC, the clock that virtual cameras write into their pictures.
 ///
-/// The tick of second n begins with that second, lasts 20 ms, has an amplitude of 0.5 and a frequency of 2000 + 200 (n mod 10) Hz, so that it
-/// tells which of ten it is. The tone has an amplitude of 0.1 (-20 dBFS at its peaks) and 440 Hz in front, 660 Hz at the back; in the second channel
-/// twice as much. Both are of the time alone: any two microphones hear the same at the same time.
+/// The tick of second n begins with that second, lasts 20 ms, has an amplitude of 0.5 and a frequency of 2000 + 200 (n
+/// mod 10) Hz, so that it tells which of ten it is. The tone has an amplitude of 0.1 (-20 dBFS at its peaks) and 440 Hz
+/// in front, 660 Hz at the back; in the second channel twice as much. Both are of the time alone: any two microphones
+/// hear the same at the same time.
 enum VirtualSound {
     /// The data sources, by index.
     static let sources = [

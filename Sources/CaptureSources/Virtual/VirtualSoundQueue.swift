@@ -4,8 +4,8 @@ import Synchronization
 
 /// The buffer of a virtual microphone between its sensor and the loop: periods in a ring, as a driver has them.
 final class VirtualSoundQueue: @unchecked Sendable {
-    // What changes is behind the mutex. A period's memory is the sensor's until it is told as written, and then the loop's until it is
-    // told as read.
+    // What changes is behind the mutex. A period's memory is the sensor's until it is told as written, and then the
+    // loop's until it is told as read.
 
     let format: SoundFormat
     /// Readable while a period waits.

@@ -23,8 +23,9 @@ final class VirtualSoundState: Sendable {
     }
 }
 
-/// The part of a virtual microphone that hears: a thread that wakes when a period's last frame is over, writes the period, and wakes
-/// the loop. Times follow from the start and the frame's number, so that they never drift unless they are told to.
+/// The part of a virtual microphone that hears: a thread that wakes when a period's last frame is over, writes the
+/// period, and wakes the loop. Times follow from the start and the frame's number, so that they never drift unless they
+/// are told to.
 final class VirtualSoundSensor {
     private let stop: EventDescriptor
     private let thread: NamedThread
@@ -86,7 +87,8 @@ final class VirtualSoundSensor {
                 if result < 0 { continue }
                 if waits[0].revents != 0 { return }
                 guard timer.drain() > 0 else { continue }
-                // Periods whose time came while this thread had no processor are not lost, as long as there is room for them.
+                // Periods whose time came while this thread had no processor are not lost, as long as there is room for
+                // them.
                 let heard = origin.frame + pace.frames(in: MonotonicClock.now() - origin.time, duration)
                 var due = max(1, (heard - frame) / period)
                 if due > Int64(queue.capacity) {

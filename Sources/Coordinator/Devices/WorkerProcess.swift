@@ -4,8 +4,8 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// A device's worker as a process: started, or found where another coordinator has started it; watched, started again when it has ended,
-/// and killed when it is silent.
+/// A device's worker as a process: started, or found where another coordinator has started it; watched, started again
+/// when it has ended, and killed when it is silent.
 final class WorkerProcess {
     enum State: String {
         case starting, running, restarting, stopped
@@ -85,8 +85,8 @@ final class WorkerProcess {
         onChange()
     }
 
-    // The worker of a coordinator before this one says hello in a moment, or ends, or hangs and is killed for its silence. One of
-    // ours beside it could only end at once.
+    // The worker of a coordinator before this one says hello in a moment, or ends, or hangs and is killed for its
+    // silence. One of ours beside it could only end at once.
     private func expect(_ owner: ProcessDescriptor?) {
         guard let owner else {
             restartTimer = loop.schedule(afterMilliseconds: Self.ownerInterval) { [weak self] in self?.start() }

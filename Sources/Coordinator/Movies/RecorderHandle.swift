@@ -32,7 +32,8 @@ final class RecorderHandle {
     /// Of one that has ended.
     private var endedPID: Int32?
     private var token: Loop.Token?
-    /// A signal that can't be ignored ends a recorder whose loop hangs. What may take long, the disk, it leaves to a thread of its own.
+    /// A signal that can't be ignored ends a recorder whose loop hangs. What may take long, the disk, it leaves to a
+    /// thread of its own.
     private lazy var watcher = HangWatcher(loop) { [weak self] in
         self?.pid
     } onSlow: { [weak self] hold, seconds in

@@ -9,7 +9,8 @@ public enum File {
         return stat(path, &status) == 0 ? status.st_uid : nil
     }
 
-    /// Whether it is root's or our own, nobody else may write to it, and only its group may read it beside its owner: a file of secrets.
+    /// Whether it is root's or our own, nobody else may write to it, and only its group may read it beside its owner: a
+    /// file of secrets.
     public static func isSecret(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && [0, geteuid()].contains(status.st_uid) && status.st_mode & 0o027 == 0
@@ -21,21 +22,22 @@ public enum File {
         return try read(file, path, limit: limit)
     }
 
-    /// The same of a file that may not hold us up, as a pipe without a writer would: what is no plain file is an error (`EINVAL`).
+    /// The same of a file that may not hold us up, as a pipe without a writer would: what is no plain file is an error
+    /// (`EINVAL`).
     public static func readAtOnce(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
         try readPlain(path, 0, limit: limit) { _ in true }
     }
 
-    /// The bytes of a plain file that nobody but its owner may write, who is root or this user; errors: `ELOOP` for a link, `EINVAL` for what
-    /// is no file, `EPERM` where somebody else may write it, `EFBIG` beyond the limit.
+    /// The bytes of a plain file that nobody but its owner may write, who is root or this user; errors: `ELOOP` for a
+    /// link, `EINVAL` for what is no file, `EPERM` where somebody else may write it, `EFBIG` beyond the limit.
     public static func readTrusted(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
         try readPlain(path, O_NOFOLLOW, limit: limit) {
             [0, geteuid()].contains($0.st_uid) && $0.st_mode & 0o022 == 0
         }
     }
 
-    /// The bytes of a plain file that is this user's own; errors: `ELOOP` for a link, `EINVAL` for what is no file, `EPERM` for
-    /// another user's, `EFBIG` beyond the limit.
+    /// The bytes of a plain file that is this user's own; errors: `ELOOP` for a link, `EINVAL` for what is no file,
+    /// `EPERM` for another user's, `EFBIG` beyond the limit.
     public static func readOwn(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
         try readPlain(path, O_NOFOLLOW, limit: limit) { $0.st_uid == geteuid() }
     }
@@ -163,7 +165,8 @@ public enum File {
         try syncFolder(of: path)
     }
 
-    /// Where that path, or the nearest folder above it that there is, really lies, all symbolic links followed; nil: nobody may know.
+    /// Where that path, or the nearest folder above it that there is, really lies, all symbolic links followed; nil:
+    /// nobody may know.
     public static func realPath(ofNearest path: String) -> String? {
         var (path, rest) = (path, "")
         while true {
@@ -182,8 +185,8 @@ public enum File {
     public static func remove(_ path: String) { unlink(path) }
 }
 
-/// A file that one process at a time holds locked (`flock(2)`), as long as this value lives. The file stays: removing it
-/// would let two processes lock two files of one name.
+/// A file that one process at a time holds locked (`flock(2)`), as long as this value lives. The file stays: removing
+/// it would let two processes lock two files of one name.
 public final class LockFile: Sendable {
     private let owner: FileDescriptor
 

@@ -25,8 +25,8 @@ public struct FileIdentity: Hashable, Sendable {
             born: born < 0 ? nil : born)
     }
 
-    /// Whether both mean one file. The number of a disk may be another after it was mounted again, and that of a file is given again
-    /// when it is gone: the time of its birth tells them apart where it is known.
+    /// Whether both mean one file. The number of a disk may be another after it was mounted again, and that of a file
+    /// is given again when it is gone: the time of its birth tells them apart where it is known.
     public func isSame(as other: FileIdentity) -> Bool {
         guard inode == other.inode else { return false }
         if let born, let otherBorn = other.born { return born == otherBorn }

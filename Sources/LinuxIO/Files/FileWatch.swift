@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// Tells when a file, or any file in some folders, has been written, replaced or removed, or is readable by others than before (`inotify(7)` on its folder).
+/// Tells when a file, or any file in some folders, has been written, replaced or removed, or is readable by others than
+/// before (`inotify(7)` on its folder).
 public final class FileWatch: Sendable {
     private let owner: FileDescriptor
     /// nil: any.
@@ -15,7 +16,8 @@ public final class FileWatch: Sendable {
 
     /// Watches one file, whether or not it is there yet.
     ///
-    /// - Throws: `ENOENT` or `ENOTDIR` when there is no such folder, `EMFILE` or `ENOSPC` when the user has too many watches.
+    /// - Throws: `ENOENT` or `ENOTDIR` when there is no such folder, `EMFILE` or `ENOSPC` when the user has too many
+    ///   watches.
     public convenience init(_ path: String) throws(SystemError) {
         let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
         let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
@@ -38,7 +40,8 @@ public final class FileWatch: Sendable {
 
     /// Takes some of what was told since the last call; what is left keeps the descriptor readable.
     ///
-    /// - Returns: whether the file may be another than before. That is so, too, when its folder has gone or the kernel has dropped events.
+    /// - Returns: whether the file may be another than before. That is so, too, when its folder has gone or the kernel
+    ///   has dropped events.
     public func hasChanged() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 16384)
         let count = read(rawValue, &buffer, buffer.count)

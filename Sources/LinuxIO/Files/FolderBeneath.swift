@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// A folder below another one, held open: nobody can lead whoever makes a file in it to another place by a link, before or after.
+/// A folder below another one, held open: nobody can lead whoever makes a file in it to another place by a link, before
+/// or after.
 public final class FolderBeneath: Sendable {
     private let descriptor: FileDescriptor
 

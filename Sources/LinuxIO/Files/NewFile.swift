@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// A new plain file that gets its name when it is whole: until then nobody finds it, and nothing is left of it when its process ends.
+/// A new plain file that gets its name when it is whole: until then nobody finds it, and nothing is left of it when its
+/// process ends.
 public final class NewFile: @unchecked Sendable {
     // Used by one thread at a time.
 
@@ -20,8 +21,9 @@ public final class NewFile: @unchecked Sendable {
 
     /// - Parameters:
     ///   - path: in a folder that is there.
-    ///   - temporary: what it is called in that folder until then, where the file system has no files without a name; only one process at a time
-    ///     uses that, so that a file of that name is of one that was killed, and goes. nil: a name that no other process that lives uses.
+    ///   - temporary: what it is called in that folder until then, where the file system has no files without a name;
+    ///     only one process at a time uses that, so that a file of that name is of one that was killed, and goes. nil:
+    ///     a name that no other process that lives uses.
     /// - Throws: `EEXIST` when there is a file of that name already.
     public init(_ path: String, mode: UInt32 = 0o644, temporary name: String? = nil) throws(SystemError) {
         self.path = path

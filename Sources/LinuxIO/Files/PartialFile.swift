@@ -1,8 +1,9 @@
 import CLinux
 import Glibc
 
-/// A file that is made bit by bit, perhaps by several processes one after the other, and gets its name when it is whole. Until then it lies
-/// beside that, as `NAME.MARK.part`, and stays there when its process ends: who makes it again goes on at its end.
+/// A file that is made bit by bit, perhaps by several processes one after the other, and gets its name when it is
+/// whole. Until then it lies beside that, as `NAME.MARK.part`, and stays there when its process ends: who makes it
+/// again goes on at its end.
 ///
 /// Used by one thread at a time.
 public final class PartialFile: @unchecked Sendable {
@@ -18,7 +19,8 @@ public final class PartialFile: @unchecked Sendable {
     ///   - path: in a folder that is there.
     ///   - mark: tells it from what becomes another file of that name.
     ///   - maximum: one with more bytes is begun anew.
-    /// - Throws: `EWOULDBLOCK` when another process makes it; `ELOOP`, `EINVAL` or `EPERM` when what lies there is a link, no file, or another user's.
+    /// - Throws: `EWOULDBLOCK` when another process makes it; `ELOOP`, `EINVAL` or `EPERM` when what lies there is a
+    ///   link, no file, or another user's.
     public init(_ path: String, mark: String, maximum: Int64, mode: UInt32 = 0o666) throws(SystemError) {
         self.path = path
         let temporary = Self.temporary(of: path, mark)
@@ -50,7 +52,8 @@ public final class PartialFile: @unchecked Sendable {
         return path[..<start] + name + end
     }
 
-    // Nothing that lies there may hold this process up or lead elsewhere, and what others wrote would become the file's beginning.
+    // Nothing that lies there may hold this process up or lead elsewhere, and what others wrote would become the file's
+    // beginning.
     private static func open(_ path: String, _ mode: UInt32) throws(SystemError) -> FileDescriptor {
         let flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK
         do throws(SystemError) {
@@ -108,7 +111,8 @@ public final class PartialFile: @unchecked Sendable {
 
     /// Gives it its name: all of it and its name are on the disk then.
     ///
-    /// - Parameter replaces: takes the place of a file of that name; false: `EEXIST` if there is one, and it stays as it was.
+    /// - Parameter replaces: takes the place of a file of that name; false: `EEXIST` if there is one, and it stays as
+    ///   it was.
     public func publish(replaces: Bool) throws(SystemError) {
         let (descriptor, path, temporary) = (file.rawValue, path, temporary)
         try check("fsync", temporary) { fsync(descriptor) }

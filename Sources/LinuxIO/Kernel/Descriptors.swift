@@ -48,7 +48,8 @@ public final class TimerDescriptor: Sendable {
         owner = FileDescriptor(owning: try check("timerfd_create") { clinux_timerfd() })
     }
 
-    /// Readable from that time on (nanoseconds, monotonic; a time gone by: at once), and again after each interval if there is one.
+    /// Readable from that time on (nanoseconds, monotonic; a time gone by: at once), and again after each interval if
+    /// there is one.
     public func arm(at time: Int64, every interval: Int64 = 0) {
         _ = clinux_timerfd_settime(rawValue, max(1, time), max(0, interval))
     }

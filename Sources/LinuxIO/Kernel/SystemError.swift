@@ -25,8 +25,8 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// There is such a file: `EEXIST`.
     public var isThereAlready: Bool { code == EEXIST }
 
-    /// The same of a file that was to be made under another name for a while: that name tells nobody anything, and where there is no folder for
-    /// it, the folder is what is missing.
+    /// The same of a file that was to be made under another name for a while: that name tells nobody anything, and
+    /// where there is no folder for it, the folder is what is missing.
     public func ofMaking(_ path: String) -> SystemError {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         let isOfFolder = [ENOENT, ENOTDIR].contains(code) && !folder.isEmpty

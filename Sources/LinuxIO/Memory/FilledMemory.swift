@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// Memory of a fixed size that another process fills by its descriptor, and this one reads without copying it (`memfd_create(2)`, sealed with
-/// `F_SEAL_SHRINK`, `F_SEAL_GROW`, `F_SEAL_SEAL`). What nobody writes to takes no room.
+/// Memory of a fixed size that another process fills by its descriptor, and this one reads without copying it
+/// (`memfd_create(2)`, sealed with `F_SEAL_SHRINK`, `F_SEAL_GROW`, `F_SEAL_SEAL`). What nobody writes to takes no room.
 public final class FilledMemory: Sendable {
     private let file: FileDescriptor
     /// Keeps the memory, also when this has ended.

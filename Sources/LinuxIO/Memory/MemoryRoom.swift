@@ -2,8 +2,8 @@ import Glibc
 
 /// How much memory this process may take yet, and what keeps it from taking more.
 ///
-/// A process that goes beyond it is not refused anything: the kernel ends it, or another one, as soon as it touches a page too many.
-/// What is known to be large is asked for here first.
+/// A process that goes beyond it is not refused anything: the kernel ends it, or another one, as soon as it touches a
+/// page too many. What is known to be large is asked for here first.
 public struct MemoryRoom: Hashable, Sendable {
     /// What sets the limit.
     public enum Limit: Hashable, Sendable {

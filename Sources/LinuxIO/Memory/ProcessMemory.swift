@@ -5,8 +5,8 @@ import Glibc
 public enum ProcessMemory {
     /// Keeps freed memory for the next use, up to so many bytes at a time.
     ///
-    /// By default glibc asks the kernel anew for each large block, and every page of it costs a fault: for a process that
-    /// frees and allocates a picture of 16 MB thirty times a second that is most of its work.
+    /// By default glibc asks the kernel anew for each large block, and every page of it costs a fault: for a process
+    /// that frees and allocates a picture of 16 MB thirty times a second that is most of its work.
     public static func keepFreed(bytes: Int) {
         // The largest threshold that glibc takes on 64 bits (DEFAULT_MMAP_THRESHOLD_MAX).
         _ = clinux_mallopt_mmap_threshold(32 << 20)

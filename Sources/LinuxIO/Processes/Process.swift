@@ -76,7 +76,8 @@ public enum CurrentProcess {
 
 /// A folder that only we can have made.
 public enum PrivateDirectory {
-    /// Makes the folder with that mode, or takes one that is there if it is a real directory (no link), ours, and not open to more than `mode`.
+    /// Makes the folder with that mode, or takes one that is there if it is a real directory (no link), ours, and not
+    /// open to more than `mode`.
     public static func make(_ path: String, mode: UInt32, group: UInt32? = nil) throws(SystemError) {
         if mkdir(path, mode) != 0 {
             let code = errno

@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// A process that can be watched and signalled without mistaking another for it (`pidfd_open(2)`). Readable when it has ended.
+/// A process that can be watched and signalled without mistaking another for it (`pidfd_open(2)`). Readable when it has
+/// ended.
 public final class ProcessDescriptor: Sendable {
     public let pid: Int32
     private let owner: FileDescriptor
@@ -42,13 +43,14 @@ public struct ChildProcess: Sendable {
     /// Starts a program with default signal handling.
     ///
     /// - Parameters:
-    ///   - program: a path; nothing is searched for, unless `searchesPath`: then a name without `/` is looked for in `$PATH`.
+    ///   - program: a path; nothing is searched for, unless `searchesPath`: then a name without `/` is looked for in
+    ///     `$PATH`.
     ///   - environment: its variables; nil: ours.
     ///   - standardInput: a descriptor that becomes its standard input; nil: /dev/null.
     ///   - standardOutput: a descriptor that becomes its standard output; nil: ours.
     ///   - standardError: a descriptor that becomes its standard error; nil: ours.
-    ///   - keepsDescriptors: whether it also gets those of our other descriptors that aren't close-on-exec, as whoever started us may have
-    ///     left some.
+    ///   - keepsDescriptors: whether it also gets those of our other descriptors that aren't close-on-exec, as whoever
+    ///     started us may have left some.
     public init(
         program: String, arguments: [String], environment: [String: String]? = nil, searchesPath: Bool = false,
         standardInput: Int32? = nil, standardOutput: Int32? = nil, standardError: Int32? = nil,

@@ -9,7 +9,8 @@ public enum ProcessUsage {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// Memory that is in use now, bytes, with what it shares with others (`/proc/self/statm`, resident); nil where it can't be read.
+    /// Memory that is in use now, bytes, with what it shares with others (`/proc/self/statm`, resident); nil where it
+    /// can't be read.
     public static var residentBytes: Int64? {
         guard let text = try? File.read("/proc/self/statm", limit: 256) else { return nil }
         let fields = String(decoding: text, as: UTF8.self).split(separator: " ")

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Tells a service manager how the service is (`sd_notify(3)`): a datagram to `$NOTIFY_SOCKET`. Does nothing without one.
+/// Tells a service manager how the service is (`sd_notify(3)`): a datagram to `$NOTIFY_SOCKET`. Does nothing without
+/// one.
 public struct ServiceManager: Sendable {
     private let path: String?
     /// How often `WATCHDOG=1` is due, in nanoseconds: half of `$WATCHDOG_USEC`. nil: no watchdog.

@@ -19,8 +19,8 @@ public struct ThreadTimes: Hashable, Sendable {
     public var state: State
     /// Processor time, nanoseconds. Without ``queued`` it is rounded down to clock ticks (10 ms).
     public var processor: Int64
-    /// Time for which it was runnable and another thread had the processor, nanoseconds. The kernel adds it when the thread gets
-    /// a processor again. nil: the kernel does not account it.
+    /// Time for which it was runnable and another thread had the processor, nanoseconds. The kernel adds it when the
+    /// thread gets a processor again. nil: the kernel does not account it.
     public var queued: Int64?
     /// Pages that came from the disk because the thread needed them.
     public var majorFaults: Int64

@@ -1,6 +1,7 @@
 import Glibc
 
-/// The machine's users and groups, as its name service has them (`getpwnam_r(3)`, `getgrnam_r(3)`). A look-up may wait for a network.
+/// The machine's users and groups, as its name service has them (`getpwnam_r(3)`, `getgrnam_r(3)`). A look-up may wait
+/// for a network.
 public enum UserDatabase {
     /// The user's number; nil when there is no user of that name.
     public static func userID(named name: String) -> UInt32? {

@@ -1,10 +1,11 @@
 import Glibc
 
-/// Listening Unix sockets that a service manager has made and handed on (`sd_listen_fds(3)`): who connects before the service runs starts
-/// it, and waits meanwhile. Each is known by the path that it is bound to. What nobody takes is closed when this ends.
+/// Listening Unix sockets that a service manager has made and handed on (`sd_listen_fds(3)`): who connects before the
+/// service runs starts it, and waits meanwhile. Each is known by the path that it is bound to. What nobody takes is
+/// closed when this ends.
 ///
-/// Made once, before there is a second thread: the variables that tell of the sockets are taken out of the environment, so that no child
-/// believes them to be its own.
+/// Made once, before there is a second thread: the variables that tell of the sockets are taken out of the environment,
+/// so that no child believes them to be its own.
 public final class InheritedSockets {
     /// Those that were not taken yet, by path.
     private var descriptors: [String: Int32] = [:]
@@ -28,8 +29,8 @@ public final class InheritedSockets {
     /// Whether a socket for that path was handed on and not taken yet.
     public func has(_ path: String) -> Bool { descriptors[path] != nil }
 
-    /// The listening socket of that path, close-on-exec and non-blocking, with that mode, and that group where it isn't nil. nil if none was
-    /// handed on, or its file is gone: then nobody could connect to it.
+    /// The listening socket of that path, close-on-exec and non-blocking, with that mode, and that group where it isn't
+    /// nil. nil if none was handed on, or its file is gone: then nobody could connect to it.
     ///
     /// - Throws: when mode or group can't be given to it.
     public func take(
@@ -39,7 +40,8 @@ public final class InheritedSockets {
         let descriptor = FileDescriptor(owning: raw)
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
-        // The manager's own settings have them right, as a rule; then there is nothing that one might not be allowed to do.
+        // The manager's own settings have them right, as a rule; then there is nothing that one might not be allowed to
+        // do.
         if let group, status.st_gid != group { try check("chown", path) { chown(path, uid_t.max, group) } }
         if status.st_mode & 0o777 != mode { try check("chmod", path) { chmod(path, mode) } }
         return descriptor

@@ -15,7 +15,8 @@ public final class InternetConnection: Sendable {
     /// Connects to the first of the host's addresses that takes connections.
     ///
     /// - Parameters:
-    ///   - host: a name, or an address without brackets. Names are asked for by the system's resolver, which has time limits of its own.
+    ///   - host: a name, or an address without brackets. Names are asked for by the system's resolver, which has time
+    ///     limits of its own.
     ///   - deadline: monotonic nanoseconds.
     public init(host: String, port: Int, by deadline: Int64) throws(Failure) {
         var hints = addrinfo()

@@ -5,11 +5,12 @@ public enum InternetSocket {
     /// The port at this end; nil for what is no such connection.
     public static func localPort(of descriptor: Int32) -> Int? { end(of: descriptor, isPeer: false)?.port }
 
-    /// The address at the other end, without its port: to tell machines apart, and for people; nil for what is no such connection.
+    /// The address at the other end, without its port: to tell machines apart, and for people; nil for what is no such
+    /// connection.
     public static func peerAddress(of descriptor: Int32) -> String? { end(of: descriptor, isPeer: true)?.host }
 
-    /// The uid of who has the other end, where that is on this machine, in this network namespace (`/proc/net/tcp`); nil where it is not, or
-    /// has gone.
+    /// The uid of who has the other end, where that is on this machine, in this network namespace (`/proc/net/tcp`);
+    /// nil where it is not, or has gone.
     public static func peerUser(of descriptor: Int32) -> UInt32? {
         guard let peer = kernelNames(of: descriptor, isPeer: true),
             let own = kernelNames(of: descriptor, isPeer: false)
@@ -24,7 +25,8 @@ public enum InternetSocket {
                 guard fields.count > 9, fields[1].elementsEqual(theirs.utf8), fields[2].elementsEqual(ours.utf8) else {
                     continue
                 }
-                // One that its process has closed already stands there as root's: state 01 is established, and in the tenth place is an inode.
+                // One that its process has closed already stands there as root's: state 01 is established, and in the
+                // tenth place is an inode.
                 guard fields[3].elementsEqual("01".utf8), !fields[9].elementsEqual("0".utf8) else { return nil }
                 return UInt32(String(decoding: fields[7], as: UTF8.self))
             }
@@ -41,8 +43,8 @@ public enum InternetSocket {
         return inet_pton(AF_INET6, String(plain), &address) == 1
     }
 
-    // As the kernel's tables of IPv4 and of IPv6 call an end: the address in words of the machine's own order. An address of IPv4 may be
-    // in both, as sockets of IPv6 are used for it, too.
+    // As the kernel's tables of IPv4 and of IPv6 call an end: the address in words of the machine's own order. An
+    // address of IPv4 may be in both, as sockets of IPv6 are used for it, too.
     private static func kernelNames(of descriptor: Int32, isPeer: Bool) -> [String?]? {
         guard let end = end(of: descriptor, isPeer: isPeer) else { return nil }
         func hexadecimal(_ value: UInt32, _ digits: Int) -> String {

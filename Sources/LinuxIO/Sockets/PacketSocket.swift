@@ -18,7 +18,8 @@ public final class Packet: Sendable {
     public var isEnd: Bool { bytes.isEmpty && descriptor == nil }
 }
 
-/// A connected Unix socket on which each message is whole, and may hand over a descriptor (`SOCK_SEQPACKET`). Never blocks.
+/// A connected Unix socket on which each message is whole, and may hand over a descriptor (`SOCK_SEQPACKET`). Never
+/// blocks.
 public final class PacketSocket: Sendable {
     private let owner: FileDescriptor
     public var rawValue: Int32 { owner.rawValue }
@@ -86,7 +87,8 @@ public final class PacketSocket: Sendable {
 }
 
 extension UnixSocket {
-    /// Bytes, with what the kernel adds, that the other end of a connection has not read (`SIOCOUTQ`); 0 for what is none.
+    /// Bytes, with what the kernel adds, that the other end of a connection has not read (`SIOCOUTQ`); 0 for what is
+    /// none.
     public static func unreadBytes(_ descriptor: Int32) -> Int { Int(max(0, clinux_unread_bytes(descriptor))) }
 
     /// A connection that waits at a listening socket which doesn't block; nil when none does.

@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// Who is at the other end of a Unix socket (`SO_PEERCRED`): the process that called `connect`, as the kernel saw it then.
+/// Who is at the other end of a Unix socket (`SO_PEERCRED`): the process that called `connect`, as the kernel saw it
+/// then.
 public struct PeerCredentials: Hashable, Sendable {
     public var uid: UInt32
     public var gid: UInt32
@@ -28,9 +29,10 @@ public enum UnixSocket {
 
     /// A listening socket at that path, with that mode, and that group where it isn't nil.
     ///
-    /// A socket left behind at the path is replaced: the caller holds a lock that says that nobody lives behind it. The path
-    /// is there all the while (a missing one tells clients that its owner ended in order), and whoever finds the new one
-    /// can connect. So it is bound beside its place first, which is what the kernel calls it for ever: ``localPath(of:)``.
+    /// A socket left behind at the path is replaced: the caller holds a lock that says that nobody lives behind it. The
+    /// path is there all the while (a missing one tells clients that its owner ended in order), and whoever finds the
+    /// new one can connect. So it is bound beside its place first, which is what the kernel calls it for ever:
+    /// ``localPath(of:)``.
     public static func listen(
         at path: String, _ kind: Kind = .stream, mode: UInt32, group: UInt32? = nil, backlog: Int32 = 128
     ) throws(SystemError) -> FileDescriptor {

@@ -20,7 +20,8 @@ struct Sample: Hashable, Sendable {
 ///
 /// One thread at a time puts in, another takes out. What finds no room is not taken: nobody ever waits for room.
 final class SampleQueue: @unchecked Sendable {
-    // The memory is shared by both threads: one writes only where the state says that it has reserved, the other reads only what is in.
+    // The memory is shared by both threads: one writes only where the state says that it has reserved, the other reads
+    // only what is in.
 
     struct Limits: Sendable {
         var bytes: Int

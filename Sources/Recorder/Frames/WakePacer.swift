@@ -1,9 +1,10 @@
 import CaptureCore
 
-/// Decides when the thread that writes is told of what waits for it: to be woken costs it more than to write a frame that is stored as it
-/// comes.
+/// Decides when the thread that writes is told of what waits for it: to be woken costs it more than to write a frame
+/// that is stored as it comes.
 struct WakePacer: Hashable, Sendable {
-    /// For so long something waits at most before it is told of, nanoseconds; twice as long when nothing comes after it.
+    /// For so long something waits at most before it is told of, nanoseconds; twice as long when nothing comes after
+    /// it.
     static let longest: Int64 = 100_000_000
 
     /// When the oldest was taken that has not been told of; nil: all have.

@@ -7,8 +7,8 @@ import LinuxIO
 import Logging
 import MovieFile
 
-/// The movie's entry in the capture library, if it is to have one. In the library there is no movie without; one elsewhere that can't be
-/// entered is recorded all the same.
+/// The movie's entry in the capture library, if it is to have one. In the library there is no movie without; one
+/// elsewhere that can't be entered is recorded all the same.
 struct MovieEntry {
     private let library: CaptureLibrary
     private var entry: LibraryEntry

@@ -5,8 +5,8 @@ import LinuxIO
 
 /// The file beside a movie that has a line for each frame: what its first line says.
 enum SideCar {
-    /// {movie, camera, microphone, fileType, take, part, rig, firstFrame, notBefore, startOffset}: times are nanoseconds of CLOCK_MONOTONIC,
-    /// `startOffset` is how long after `notBefore` the first frame was taken.
+    /// {movie, camera, microphone, fileType, take, part, rig, firstFrame, notBefore, startOffset}: times are
+    /// nanoseconds of CLOCK_MONOTONIC, `startOffset` is how long after `notBefore` the first frame was taken.
     static func head(_ request: MovieRequest, firstFrame: Int64) -> JSONValue {
         [
             "movie": .string(request.movie), "camera": request.camera?.json ?? .null,
@@ -18,8 +18,8 @@ enum SideCar {
         ]
     }
 
-    /// Whether a file is one, by its first line; an empty one is what a recorder has left that was killed before it wrote any. Nothing else is
-    /// ever one: no link, no pipe, no folder.
+    /// Whether a file is one, by its first line; an empty one is what a recorder has left that was killed before it
+    /// wrote any. Nothing else is ever one: no link, no pipe, no folder.
     static func isOne(_ path: String) -> Bool {
         // What lies there may not hold us up.
         guard let file = try? FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) else { return false }

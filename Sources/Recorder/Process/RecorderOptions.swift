@@ -8,8 +8,8 @@ public struct RecorderOptions: Sendable {
     public var coordinatorGraceMilliseconds: Int64 = 30_000
     /// How long a device that has gone is waited for.
     public var deviceWaitMilliseconds: Int64 = 10_000
-    /// How long the first sound of what begins with it is waited for, and another camera that a movie is to go on with. Both are less than a
-    /// coordinator waits.
+    /// How long the first sound of what begins with it is waited for, and another camera that a movie is to go on with.
+    /// Both are less than a coordinator waits.
     public var soundWaitMilliseconds: Int64 = 5000
     public var inputWaitMilliseconds: Int64 = 6000
     /// How much may wait for the disk or the encoder; what comes beyond it is left out.

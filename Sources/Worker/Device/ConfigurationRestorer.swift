@@ -87,7 +87,8 @@ final class ConfigurationRestorer {
         var changed = false
         if scope.contains(.format) { changed = try restoreFormat(now.configuration) }
         if scope.contains(.controls) {
-            // Some cameras forget a value while another is set, or with the format: what is wrong after the first round gets a second.
+            // Some cameras forget a value while another is set, or with the format: what is wrong after the first round
+            // gets a second.
             for _ in 0..<2 {
                 if changed { now = try read() }
                 changed = try restoreControls(&now, spared)

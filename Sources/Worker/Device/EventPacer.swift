@@ -1,7 +1,8 @@
 import CaptureSources
 
-/// Holds back what a camera moves by itself, such as its exposure under automatic, which may be another with every frame: it is
-/// passed on twice a second, always with its newest value. Everything else goes at once, and takes along what was held.
+/// Holds back what a camera moves by itself, such as its exposure under automatic, which may be another with every
+/// frame: it is passed on twice a second, always with its newest value. Everything else goes at once, and takes along
+/// what was held.
 struct EventPacer {
     private var held: [DeviceEvent] = []
     /// When something of this kind was passed on last, monotonic nanoseconds.

@@ -3,8 +3,9 @@ public import CaptureSources
 
 /// One camera of the machine's, under whatever node it has when it is opened.
 ///
-/// Which camera that is, the coordinator says: by the place where it is plugged in now. A node's number goes to whoever comes next;
-/// so the place is looked at at each opening, on the device thread like every other call that a driver may hold up.
+/// Which camera that is, the coordinator says: by the place where it is plugged in now. A node's number goes to whoever
+/// comes next; so the place is looked at at each opening, on the device thread like every other call that a driver may
+/// hold up.
 public final class PluggedCamera: VideoSource {
     public private(set) var identity: DeviceIdentity
     private var facts: CameraFacts

@@ -47,7 +47,8 @@ extension BusError {
                 "\(device) has no bandwidth on its bus or no memory; choose a smaller format or stop another camera. (\(detail))",
                 ["device": .string(device), "limit": "deviceResources"])
         case .notPermitted:
-            // EPERM is not the file's mode: a unit's DeviceAllow=, which goes by the drivers that were loaded when it started, or a container.
+            // EPERM is not the file's mode: a unit's DeviceAllow=, which goes by the drivers that were loaded when it
+            // started, or a container.
             let remedy =
                 error.errno == EPERM
                 ? "access to all such devices is blocked: restart the service if their driver was loaded after it"

@@ -1,8 +1,8 @@
 import CaptureSources
 import Imaging
 
-/// Keeps a stream of H.264 pictures, which build on one another, such that whoever begins at a key frame can follow: after one that
-/// is missing come none until the next key frame, and key frames have their parameter sets with them.
+/// Keeps a stream of H.264 pictures, which build on one another, such that whoever begins at a key frame can follow:
+/// after one that is missing come none until the next key frame, and key frames have their parameter sets with them.
 struct H264Chain {
     enum Verdict: Hashable {
         case picture(isKeyframe: Bool)

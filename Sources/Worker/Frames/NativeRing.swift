@@ -6,8 +6,8 @@ import FrameRing
 import Glibc
 import LinuxIO
 
-/// The ring of a device's own pictures, which is also the memory that they are captured in: it is there from a stream's start to its
-/// end, whoever reads it.
+/// The ring of a device's own pictures, which is also the memory that they are captured in: it is there from a stream's
+/// start to its end, whoever reads it.
 final class NativeRing: SlotMemory {
     /// The id of the stream: random, as 16 hexadecimal digits.
     let stream = hexadecimal(randomBytes(8))
@@ -19,8 +19,8 @@ final class NativeRing: SlotMemory {
     // Unchecked access: see `PollSet`.
     @exclusivity(unchecked) private var outstanding = 0
 
-    /// Slots that the device has at a time, those included that wait for the loop: no more than ``keep``, so that none of these is
-    /// overwritten.
+    /// Slots that the device has at a time, those included that wait for the loop: no more than ``keep``, so that none
+    /// of these is overwritten.
     static let queued = 4
     /// Frames that follow one before its slot is used again.
     static let keep = 4
@@ -60,8 +60,8 @@ final class NativeRing: SlotMemory {
         slots = (0..<writer.plan.description.slots).map { writer.pixels(of: $0) }
     }
 
-    /// A slot that the device is to fill. Those that it has filled, and that the loop hasn't taken yet, are among the ones that it may have:
-    /// so no frame is overwritten before the loop has seen it, however late it is.
+    /// A slot that the device is to fill. Those that it has filled, and that the loop hasn't taken yet, are among the
+    /// ones that it may have: so no frame is overwritten before the loop has seen it, however late it is.
     func take() -> Int? {
         guard outstanding < Self.queued, let slot = writer.take() else { return nil }
         outstanding += 1

@@ -62,7 +62,8 @@ struct PayloadPlan {
         return total
     }
 
-    /// Makes 0 what the device left out at the end of a frame that is its own payload: the slot of a layout with one region.
+    /// Makes 0 what the device left out at the end of a frame that is its own payload: the slot of a layout with one
+    /// region.
     func fillUp(_ slot: UnsafeMutableRawBufferPointer, bytesUsed: [Int]) {
         guard !isCompressed, let used = bytesUsed.first, used >= 0, used < room[0], room[0] <= slot.count else {
             return

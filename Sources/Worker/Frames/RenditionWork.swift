@@ -24,7 +24,8 @@ struct FrameJob {
     var facts: FrameFacts
 }
 
-/// The making of one rendition: a mailbox of one frame, in which a newer frame replaces one that nobody has begun, and the machine that converts it.
+/// The making of one rendition: a mailbox of one frame, in which a newer frame replaces one that nobody has begun, and
+/// the machine that converts it.
 ///
 /// The loop fills the mailbox and takes results; in between one thread of the pool at a time works here.
 final class RenditionWork: @unchecked Sendable {

@@ -2,7 +2,8 @@ import BusProtocol
 import CaptureCore
 import JSON
 
-/// The fences of a device's locks, as the coordinator has told them: what would change something under a lower one is refused.
+/// The fences of a device's locks, as the coordinator has told them: what would change something under a lower one is
+/// refused.
 struct OrderFences {
     private let device: String
     /// Orders that would change something under a lower fence are refused.

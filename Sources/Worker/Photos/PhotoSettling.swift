@@ -1,6 +1,7 @@
 import CaptureCore
 
-/// Whether a camera has found its exposure, focus and white balance: by what it says of itself, else by how bright its frames are.
+/// Whether a camera has found its exposure, focus and white balance: by what it says of itself, else by how bright its
+/// frames are.
 ///
 /// Only frames count whose exposure began after everything was set; of time alone nothing is concluded.
 struct PhotoSettling: Hashable {
@@ -62,7 +63,8 @@ struct PhotoSettling: Hashable {
         return frames >= limit ? .late : .waiting
     }
 
-    /// A frame whose exposure began after everything was set was measured: 0 (black) to 255; nil: such frames can't be measured.
+    /// A frame whose exposure began after everything was set was measured: 0 (black) to 255; nil: such frames can't be
+    /// measured.
     mutating func measured(_ luma: Double?) -> Verdict {
         guard !isTold, !isAdjusting, let luma, frames >= delay else { return .waiting }
         lumas.append(luma)

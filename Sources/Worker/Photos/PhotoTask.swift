@@ -72,7 +72,8 @@ final class PhotoTask {
             if let luma { least = min(luma, least ?? luma) }
         }
 
-        /// Gives a candidate up that is not the lit one as far as can be told: the dimmest of several, or one from before the flash.
+        /// Gives a candidate up that is not the lit one as far as can be told: the dimmest of several, or one from
+        /// before the flash.
         ///
         /// - Returns: false: there is none.
         mutating func dropDimmest() -> Bool {

@@ -89,7 +89,8 @@ final class PhotoThread {
         return true
     }
 
-    /// Ends the thread after the work that is under way; what waits is thrown away. One that hangs in a disk ends with the process.
+    /// Ends the thread after the work that is under way; what waits is thrown away. One that hangs in a disk ends with
+    /// the process.
     func end() {
         loop.cancel(token)
         exchange.end()

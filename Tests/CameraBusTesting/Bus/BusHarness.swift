@@ -220,7 +220,8 @@ public final class BusHarness {
         return result.ending
     }
 
-    /// Ends it as a service manager would (SIGTERM), and fails when it doesn't end with status 0 or leaves something behind.
+    /// Ends it as a service manager would (SIGTERM), and fails when it doesn't end with status 0 or leaves something
+    /// behind.
     public func stop(by deadline: Deadline = .usual) async throws {
         for program in started where !program.process.hasEnded {
             program.process.send(SIGKILL)

@@ -6,8 +6,9 @@ import ZeroMQ
 
 /// As much of a bus as a client's tests need: real sockets in a directory of its own, answers as the test says.
 ///
-/// It answers `bus.hello`, `bus.ping`, `bus.snapshot`, `device.list` and `device.get` from the state that it was given, unless the
-/// test's own answers come first; acknowledges subscriptions as the protocol says; publishes what it is told to.
+/// It answers `bus.hello`, `bus.ping`, `bus.snapshot`, `device.list` and `device.get` from the state that it was given,
+/// unless the test's own answers come first; acknowledges subscriptions as the protocol says; publishes what it is told
+/// to.
 public final class FakeBus: Sendable {
     public enum Reply: Sendable {
         case result(JSONValue, attachments: [[UInt8]] = [])
@@ -67,8 +68,8 @@ public final class FakeBus: Sendable {
         set { core.store.withLock { $0.acknowledges = newValue } }
     }
 
-    /// Whether a heartbeat stands before each of these answers: a client that asks whether somebody is there then has one that is not old,
-    /// however slow the machine is.
+    /// Whether a heartbeat stands before each of these answers: a client that asks whether somebody is there then has
+    /// one that is not old, however slow the machine is.
     public var givesSignOfLife: Bool {
         get { core.store.withLock(\.givesSignOfLife) }
         set { core.store.withLock { $0.givesSignOfLife = newValue } }
@@ -101,7 +102,8 @@ public final class FakeBus: Sendable {
         core.post { _ = try? $0.events.send(frames: [Array(topic.utf8), message]) }
     }
 
-    /// Publishes on a device's media socket, on the topic `frame/<device>/<rendition>/`; without payload: in place of a frame.
+    /// Publishes on a device's media socket, on the topic `frame/<device>/<rendition>/`; without payload: in place of a
+    /// frame.
     public func publishFrame(_ device: String, _ rendition: String, header: [UInt8], payload: [UInt8]?) {
         let frames = [Topic.frame(device, rendition).bytes, header] + (payload.map { [$0] } ?? [])
         core.post { _ = try? $0.media[device]?.send(frames: frames) }

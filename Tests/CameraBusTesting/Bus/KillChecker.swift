@@ -19,7 +19,8 @@ public enum KillChecker {
         case halfBatch(client: String, values: [Int64])
         /// Somebody waited and was not served.
         case starved(client: String, devices: [String], milliseconds: Int64)
-        /// `isTaken`: the camera gave it, and the topic has it; the subscriber got none. `pause`: how long nothing came.
+        /// `isTaken`: the camera gave it, and the topic has it; the subscriber got none. `pause`: how long nothing
+        /// came.
         case frameLost(device: String, after: UInt64, next: UInt64, isTaken: Bool, pause: Int64)
         case streamBroken(device: String, after: UInt64)
         /// Two coordinators had one epoch.

@@ -1,9 +1,10 @@
-/// What clients saw of a bus whose coordinator is killed again and again: who held what, what was answered, which frames came.
+/// What clients saw of a bus whose coordinator is killed again and again: who held what, what was answered, which
+/// frames came.
 ///
 /// Times are nanoseconds of CLOCK_MONOTONIC, so that several processes can write one history.
 public struct KillHistory: Sendable {
-    /// A lock, for the time in which it was held for certain: from when its holder had the token in hand until just before it let go
-    /// of it, was killed, or the lease could have run out.
+    /// A lock, for the time in which it was held for certain: from when its holder had the token in hand until just
+    /// before it let go of it, was killed, or the lease could have run out.
     public struct Hold: Sendable, Hashable {
         public var client: String
         public var devices: [String]

@@ -1,8 +1,8 @@
 import Glibc
 import LinuxIO
 
-/// Another user than the one that the bus runs as, with a group that may connect to it. Programs are run as that user by setpriv,
-/// which needs root.
+/// Another user than the one that the bus runs as, with a group that may connect to it. Programs are run as that user
+/// by setpriv, which needs root.
 public struct OtherUser: Sendable {
     public let uid: UInt32
     public let gid: UInt32

@@ -19,8 +19,8 @@ public enum Programs {
     /// Where the Python client is, for `PYTHONPATH`.
     public static var pythonPath: String { "\(checkout)/Protocol/python" }
 
-    /// A Python 3 with pyzmq, for clients that aren't ours: `$PYTHON`, else what `deploy/find-python` finds, since the one in the
-    /// `PATH` may be another than Debian's.
+    /// A Python 3 with pyzmq, for clients that aren't ours: `$PYTHON`, else what `deploy/find-python` finds, since the
+    /// one in the `PATH` may be another than Debian's.
     public static let python: String = {
         if let named = CurrentProcess.environment("PYTHON"), !named.isEmpty { return named }
         guard let output = popen("'\(checkout)/deploy/find-python'", "re") else { return "python3" }

@@ -26,7 +26,8 @@ public struct VectorCase: Sendable, CustomTestStringConvertible {
 public enum Vectors {
     struct Failure: Error { var text: String }
 
-    /// The cases of `Protocol/vectors/<name>.json`. A file that can't be read is one case that fails, never none that pass.
+    /// The cases of `Protocol/vectors/<name>.json`. A file that can't be read is one case that fails, never none that
+    /// pass.
     public static func cases(_ name: String) -> [VectorCase] {
         do {
             let cases = try document("vectors/\(name).json")["cases"]?.array ?? []

@@ -18,8 +18,8 @@ struct Leaks: CustomStringConvertible {
         return parts.joined(separator: "; ")
     }
 
-    /// Looks for processes with the directory in their command line or environment, sockets in it, and files in /dev/shm that
-    /// were not there before.
+    /// Looks for processes with the directory in their command line or environment, sockets in it, and files in
+    /// /dev/shm that were not there before.
     init(directory: String, sharedMemoryBefore: Set<String>) {
         for name in Self.names("/proc") {
             guard let pid = Int32(name), pid != CurrentProcess.pid, Self.isRunning(pid) else { continue }

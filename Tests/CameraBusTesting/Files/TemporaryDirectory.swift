@@ -1,6 +1,7 @@
 import Glibc
 
-/// A directory under /tmp with a name short enough for Unix sockets in it; removed with all that is in it when this ends.
+/// A directory under /tmp with a name short enough for Unix sockets in it; removed with all that is in it when this
+/// ends.
 public final class TemporaryDirectory: Sendable {
     public let path: String
 

@@ -19,12 +19,12 @@ public struct PictureCounter: Hashable, Sendable {
 
 /// Reads the machine-readable band of a virtual camera's picture, at any scale.
 ///
-/// The band is 32 cells wide, over the whole width, and 4 high, each 1/24 of the height, at the top. The cells are the bits, highest
-/// first and white for 1, of 16 bytes: 0xB2; counter, 4 bytes; microseconds, 8; camera, 1; CRC-16 (CCITT, from 0xFFFF) of
-/// these 13, 2 bytes; all big-endian.
+/// The band is 32 cells wide, over the whole width, and 4 high, each 1/24 of the height, at the top. The cells are the
+/// bits, highest first and white for 1, of 16 bytes: 0xB2; counter, 4 bytes; microseconds, 8; camera, 1; CRC-16 (CCITT,
+/// from 0xFFFF) of these 13, 2 bytes; all big-endian.
 public enum PictureCounterReader {
-    /// From a payload: JPEG, or any format with luma or something like it (grey, Bayer, BGR, RGB, YUYV, NV12, I420). nil
-    /// for another format, one that is too short, or a band that can't be read.
+    /// From a payload: JPEG, or any format with luma or something like it (grey, Bayer, BGR, RGB, YUYV, NV12, I420).
+    /// nil for another format, one that is too short, or a band that can't be read.
     public static func read(_ payload: UnsafeRawBufferPointer, _ layout: FrameLayout) -> PictureCounter? {
         guard let plane = layout.planes.first else { return nil }
         let size = layout.dimensions

@@ -1,7 +1,8 @@
 public import CaptureSources
 import Glibc
 
-/// Memory for a stream that belongs to the test alone: gives each slot out once, so that the test decides what is filled next.
+/// Memory for a stream that belongs to the test alone: gives each slot out once, so that the test decides what is
+/// filled next.
 public final class PrivateSlots: SlotMemory {
     public let slots: [UnsafeMutableRawBufferPointer]
     private let memory: UnsafeMutableRawPointer

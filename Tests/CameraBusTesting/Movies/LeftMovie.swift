@@ -19,7 +19,8 @@ public struct LeftMovie {
     public static let interval: Int64 = 40_000_000
 
     /// - Parameters:
-    ///   - cut: how much of the movie is there, 0 to 1; nil: all of it, and it was finished: only the entry says otherwise.
+    ///   - cut: how much of the movie is there, 0 to 1; nil: all of it, and it was finished: only the entry says
+    ///     otherwise.
     ///   - zeros: bytes that the file system has added behind.
     ///   - id: of its entry.
     ///   - uid: whose it is; nil: this process's.

@@ -4,7 +4,8 @@ import Glibc
 ///
 /// A tone of 0.1 goes on all the while; a tick has 0.5, lasts 20 ms, and says by its frequency which second it begins.
 public enum SoundTicks {
-    /// Where each one begins, and its second's last digit. One that was cut in front is found where it goes on, if there are 12.5 ms of it still.
+    /// Where each one begins, and its second's last digit. One that was cut in front is found where it goes on, if
+    /// there are 12.5 ms of it still.
     public static func find(in samples: [Double], rate: Int) -> [(index: Int, digit: Int)] {
         let (quiet, least, half) = (rate / 100, rate / 60, rate / 120)
         var found: [(index: Int, digit: Int)] = []

@@ -3,8 +3,8 @@ import LinuxIO
 
 /// Ports of this machine, for servers that a test starts.
 public enum LocalPort {
-    /// One that nobody has, or the first of several in a row. The kernel gives these to nobody who doesn't name them: one that it did give may be
-    /// another's by the time that it is used.
+    /// One that nobody has, or the first of several in a row. The kernel gives these to nobody who doesn't name them:
+    /// one that it did give may be another's by the time that it is used.
     public static func free(inARow count: Int = 1, _ type: __socket_type = SOCK_STREAM) throws -> Int {
         for _ in 0..<200 {
             let first = Int.random(in: 15_000..<32_768 - count)
@@ -25,7 +25,8 @@ public enum LocalPort {
         } == 0
     }
 
-    /// Whether a server of TCP waits there for connections, as the kernel says: a connection to try it might be the only one that it takes.
+    /// Whether a server of TCP waits there for connections, as the kernel says: a connection to try it might be the
+    /// only one that it takes.
     public static func isListening(_ port: Int) -> Bool {
         guard let table = try? File.read("/proc/net/tcp", limit: 16 << 20) else { return false }
         let digits = String(port, radix: 16, uppercase: true)

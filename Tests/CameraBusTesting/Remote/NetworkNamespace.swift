@@ -1,7 +1,8 @@
 import Glibc
 import LinuxIO
 
-/// Another machine, as far as the network goes: a network namespace with a wire to this one. Needs root and ip(8). Gone at the end.
+/// Another machine, as far as the network goes: a network namespace with a wire to this one. Needs root and ip(8). Gone
+/// at the end.
 public final class NetworkNamespace {
     /// Why there can't be any; nil: there can.
     public static let obstacle: String? = {

@@ -10,7 +10,8 @@ public struct Deadline: Sendable {
     /// No slow machine makes a shorter deadline longer than that, nanoseconds: a failure is to be seen.
     private static let longest = 300_000_000_000.0
 
-    /// - Parameter seconds: generous: a loaded machine must not fail a test. On a slow machine each of them lasts longer (``Slowness``).
+    /// - Parameter seconds: generous: a loaded machine must not fail a test. On a slow machine each of them lasts
+    ///   longer (``Slowness``).
     public static func after(seconds: Double) -> Deadline {
         Deadline(start: MonotonicClock.now(), length: seconds * 1_000_000_000)
     }

@@ -1,8 +1,9 @@
 /// Asks again and again until the condition holds, and fails when it doesn't by the deadline.
 ///
-/// It asks every 10 ms, and less often on a slow machine. That is only for what sends no event: what another program has written so far,
-/// a counter of `bus.metrics`, a file. State and frames are waited for by their messages (``BusHarness/wait(for:by:until:)``,
-/// ``FrameReader``), ends of processes by their descriptors (``RunningProgram/end(by:)``).
+/// It asks every 10 ms, and less often on a slow machine. That is only for what sends no event: what another program
+/// has written so far, a counter of `bus.metrics`, a file. State and frames are waited for by their messages
+/// (``BusHarness/wait(for:by:until:)``, ``FrameReader``), ends of processes by their descriptors
+/// (``RunningProgram/end(by:)``).
 ///
 /// - Parameter isolation: the caller's, so that the condition may use what is not sendable.
 public func eventually(

@@ -1,7 +1,8 @@
 import Glibc
 public import LinuxIO
 
-/// A gate that a shell script waits at, by ``waiting``, until ``open()``: a named pipe, so that nobody has to look again and again.
+/// A gate that a shell script waits at, by ``waiting``, until ``open()``: a named pipe, so that nobody has to look
+/// again and again.
 public final class Gate: Sendable {
     public let path: String
     private let descriptor: FileDescriptor

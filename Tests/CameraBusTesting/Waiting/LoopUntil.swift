@@ -1,7 +1,8 @@
 public import BusServer
 
 extension Loop {
-    /// Runs until the condition holds, at most a minute, or longer on a slow machine. It looks every 5 ms, which is only for what sends the loop nothing.
+    /// Runs until the condition holds, at most a minute, or longer on a slow machine. It looks every 5 ms, which is
+    /// only for what sends the loop nothing.
     ///
     /// - Returns: whether it does.
     public func run(until condition: @escaping () -> Bool) throws -> Bool {

@@ -1,8 +1,8 @@
 import Glibc
 import LinuxIO
 
-/// Takes the processor from processes, as a machine does that has too much to do: their threads may only run when nobody else wants
-/// to (SCHED_IDLE), on a processor on which others never stop.
+/// Takes the processor from processes, as a machine does that has too much to do: their threads may only run when
+/// nobody else wants to (SCHED_IDLE), on a processor on which others never stop.
 public final class Starvation {
     private var busy: [ChildProcess] = []
 

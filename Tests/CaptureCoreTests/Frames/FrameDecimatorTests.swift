@@ -43,7 +43,8 @@ import Testing
         for (earlier, later) in zip(half, half.dropFirst()) { #expect(later - earlier > 20_000_000) }
     }
 
-    /// A camera whose clock is a little off glides past the due times: that may cost the one frame too many, not a crowd.
+    /// A camera whose clock is a little off glides past the due times: that may cost the one frame too many, not a
+    /// crowd.
     @Test func aCameraNearlyAtTheAskedRateGlidesThrough() {
         let slow = camera(29.997, frames: 60_000, jitter: 5)
         #expect(admitted(slow, 30_000_000).count == slow.count)

@@ -128,7 +128,8 @@ struct FrameMatcherPropertyTests {
         #expect(matcher.dropped == [0, 0, 0] && matcher.late == [0, 0, 0])
     }
 
-    /// Its clock falls behind by a hundredth: the spread grows to half an interval, and begins anew with the frame before.
+    /// Its clock falls behind by a hundredth: the spread grows to half an interval, and begins anew with the frame
+    /// before.
     @Test("a camera whose clock drifts stays in the sets, and none of its frames is in two")
     func drift() {
         var matcher = FrameMatcher<Name>(devices: 2)

@@ -112,7 +112,8 @@ import Testing
         }
     }
 
-    /// Every member of a device's JSON replaced, in turn, by something else: an error that names the place, or a value; never a trap.
+    /// Every member of a device's JSON replaced, in turn, by something else: an error that names the place, or a value;
+    /// never a trap.
     @Test func damagedDevicesAreErrors() throws {
         func damage(_ json: JSONValue, at path: String, _ use: (JSONValue, String) -> Void) {
             for other in [nil, .null, true, -1, 1e300, 9_223_372_036_854_775_807, "x", [], [:]] as [JSONValue?] {

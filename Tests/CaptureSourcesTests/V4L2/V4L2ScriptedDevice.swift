@@ -2,7 +2,8 @@ import CV4L2
 import Glibc
 import Video4Linux
 
-/// A V4L2 device that answers what a test tells it to, and `ENOTTY` to everything else, as a driver without the request does.
+/// A V4L2 device that answers what a test tells it to, and `ENOTTY` to everything else, as a driver without the request
+/// does.
 final class V4L2ScriptedDevice: V4L2Device {
     let path = "/dev/scripted"
     let descriptor: CInt = -1

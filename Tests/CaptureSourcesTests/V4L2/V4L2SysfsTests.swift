@@ -56,7 +56,8 @@ import Testing
         #expect(CameraSurvey(json: survey.json) == survey)
     }
 
-    /// A camera that is unplugged in one place and plugged in in another while it is searched for must not pass for two.
+    /// A camera that is unplugged in one place and plugged in in another while it is searched for must not pass for
+    /// two.
     @Test func nodeThatGoesDuringTheSearch() throws {
         let tree = try TemporaryDirectory()
         for node in ["video0", "video2"] { try tree.write("class/video4linux/\(node)/name", "A camera\n") }

@@ -124,7 +124,8 @@ private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().format
         var held: [FrameSlot] = []
         for _ in stream.slots { held.append(try nextFrame(stream)) }
         #expect(Set(held.map(\.index)).count == stream.slots.count)
-        // Ten frames' time with nothing to put them in, and as many more as a camera that had no processor may still fill.
+        // Ten frames' time with nothing to put them in, and as many more as a camera that had no processor may still
+        // fill.
         let last = try #require(held.last)
         let number = last.captureSequence
         try wait(until: last.monotonicTime + Int64(10 + stream.slots.count) * 1_000_000_000 / 240)

@@ -19,7 +19,8 @@ import Testing
                     return (try? result.get()) != nil
                 }
             }
-            // All of them sleep at once, which the threads of tasks would not be enough for, and a task goes on beside them.
+            // All of them sleep at once, which the threads of tasks would not be enough for, and a task goes on beside
+            // them.
             _ = await DiskWork.run { () throws(SystemError) in for _ in 0..<count { begun.wait() } }
             #expect(await Task.detached { 1 }.value == 1)
             for _ in 0..<count { awake.signal() }

@@ -52,7 +52,8 @@ import Testing
                 return error as? WebSocketFrame.Violation
             }
         }
-        // Unmasked, reserved bits, reserved opcodes, a continuation of nothing, a message within a message, a long or cut ping.
+        // Unmasked, reserved bits, reserved opcodes, a continuation of nothing, a message within a message, a long or
+        // cut ping.
         #expect(violation([0x81, 0x01, 0x41]) == .protocolError)
         #expect(violation([0xC1, 0x80, 0, 0, 0, 0]) == .protocolError)
         #expect(violation([0x83, 0x80, 0, 0, 0, 0]) == .protocolError)

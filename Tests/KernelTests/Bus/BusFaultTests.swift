@@ -8,8 +8,8 @@ import LinuxIO
 import Testing
 
 extension KernelTests {
-    /// What vivid can be made to suffer, as subscribers of the bus see it: frames are back without their doing anything,
-    /// and those of another camera notice nothing.
+    /// What vivid can be made to suffer, as subscribers of the bus see it: frames are back without their doing
+    /// anything, and those of another camera notice nothing.
     @Suite(.enabled(if: KernelRing.topology != .multi, "once is enough")) struct BusFaults {
         /// Two cameras of the bus, the first of them to suffer, each with somebody who listens.
         final class Rig {
@@ -83,7 +83,8 @@ extension KernelTests {
             func expectUndisturbed(from place: Int, _ fault: String) {
                 let entries = bystander.entries.dropFirst(place)
                 for (one, next) in zip(entries, entries.dropFirst()) {
-                    // On a busy machine vivid leaves frames out, and this reader misses some: neither is the worker's doing.
+                    // On a busy machine vivid leaves frames out, and this reader misses some: neither is the worker's
+                    // doing.
                     #expect(next.isFrame && next.stream == one.stream && next.dropped == one.dropped, "\(fault)")
                 }
             }

@@ -118,7 +118,8 @@ extension KernelTests {
                 device = found?["id"]?.string ?? ""
                 return !device.isEmpty
             }
-            // A machine that is emulated beside other work may be too slow for the coordinator's patience; then it says so.
+            // A machine that is emulated beside other work may be too slow for the coordinator's patience; then it says
+            // so.
             func usage(_ expected: JSONValue) async throws {
                 try await eventually(by: .after(seconds: 180)) {
                     let usage = try client.call("device.who", ["device": .string(device)], within: 30)

@@ -16,7 +16,8 @@ extension SoundCardTests {
 
         init() throws { scratch = try TemporaryDirectory() }
 
-        /// A camera and a microphone, recorded together: the pictures are v4l2-ctl's and the samples arecord's, byte for byte.
+        /// A camera and a microphone, recorded together: the pictures are v4l2-ctl's and the samples arecord's, byte
+        /// for byte.
         @Test func aMovieHasThePicturesOfV4L2ctlAndTheSamplesOfArecord() async throws {
             let loop = try SoundLoop(seconds: 1)
             let samples = try await loop.heardByArecord()
@@ -33,7 +34,8 @@ extension SoundCardTests {
                 let client = try await bus.connect()
                 let (camera, microphone) = try await devices(client)
                 var isSound = false
-                // Where an emulated machine stands still, times are as if sound were missing, and a movie has silence: then once more.
+                // Where an emulated machine stands still, times are as if sound were missing, and a movie has silence:
+                // then once more.
                 for attempt in 1...4 where !isSound {
                     let movie = try await record(bus, client, camera, microphone, loop, "\(attempt).mov")
                     let codecs = try await movie.codecs()

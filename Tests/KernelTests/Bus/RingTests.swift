@@ -76,7 +76,8 @@ extension USBTests {
             let node = try #require(try usb.device(id)["node"]?.string)
             let file = URL(filePath: "/tmp/camerabus-usb-ring-\(ProcessInfo.processInfo.processIdentifier)")
             defer { try? FileManager.default.removeItem(at: file) }
-            // A machine that is slow may lose some of them on their way to it; a worker may not have let go of the camera yet.
+            // A machine that is slow may lose some of them on their way to it; a worker may not have let go of the
+            // camera yet.
             var theirs: [[UInt8]] = []
             try await eventually(by: USBBus.patience) {
                 _ = try? KernelTests.v4l2ctl([

@@ -7,8 +7,8 @@ import LinuxIO
 import Testing
 
 extension SoundCardTests {
-    /// Microphones of the kernel's: loops of snd-aloop, whose second PCM gives back what is played on the first, and snd-dummy, which
-    /// has a mixer. arecord, aplay and amixer judge.
+    /// Microphones of the kernel's: loops of snd-aloop, whose second PCM gives back what is played on the first, and
+    /// snd-dummy, which has a mixer. arecord, aplay and amixer judge.
     @Suite struct Microphones {
         private let scratch: TemporaryDirectory
 

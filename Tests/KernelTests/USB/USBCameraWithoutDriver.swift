@@ -1,10 +1,11 @@
 import Glibc
 import LinuxIO
 
-/// A device on an emulated USB port that says of itself that it is a camera, and no more: for what happens before any driver has it.
+/// A device on an emulated USB port that says of itself that it is a camera, and no more: for what happens before any
+/// driver has it.
 ///
-/// It speaks USB/IP's URB protocol (Documentation/usb/usbip_protocol.rst) to the kernel's `vhci_hcd` over a socket pair.
-/// Needs root and `modprobe vhci-hcd`. Unplugged when it ends.
+/// It speaks USB/IP's URB protocol (Documentation/usb/usbip_protocol.rst) to the kernel's `vhci_hcd` over a socket
+/// pair. Needs root and `modprobe vhci-hcd`. Unplugged when it ends.
 final class USBCameraWithoutDriver {
     private let device: FileDescriptor
     private let thread: NamedThread

@@ -112,7 +112,8 @@ extension USBTests {
             return value
         }
 
-        /// Other programs are kept out while it is locked; what they change otherwise is seen, and what the camera changes.
+        /// Other programs are kept out while it is locked; what they change otherwise is seen, and what the camera
+        /// changes.
         @Test func othersAreRefusedOrSeen() async throws {
             let usb = try await USBBus()
             let camera = try EmulatedCamera(port: 0, serial: "SN-O")

@@ -7,7 +7,8 @@ import Testing
 extension KernelTests {
     /// Frames, and the starting and stopping of their stream.
     @Suite struct Capture {
-        /// Formats of one plane and of several, in one region of memory and in several; `NM16` has a header before each plane.
+        /// Formats of one plane and of several, in one region of memory and in several; `NM16` has a header before each
+        /// plane.
         static let formats: [String] =
             ["YUYV", "NV12", "422P", "RGB3", "GREY"]
             + (KernelRing.topology == .multi ? ["NM12", "YM16", "NM16"] : [])
@@ -31,7 +32,8 @@ extension KernelTests {
             #expect(isSame(ours, theirs), "the bytes of \(pixelFormat) differ")
         }
 
-        /// The same picture in two formats, whose planes the layout must find: colour side by side, and each for itself.
+        /// The same picture in two formats, whose planes the layout must find: colour side by side, and each for
+        /// itself.
         @Test(arguments: KernelRing.topology == .multi ? [("NM12", "YM12"), ("NV12", "NM12")] : [("NV12", "YU12")])
         func layoutFindsThePlanes(_ paired: String, _ other: String) throws {
             let test = try TestCamera()
@@ -60,8 +62,8 @@ extension KernelTests {
 
         /// No hole in the numbers and no step back in time, at a rate that vivid keeps in emulation.
         ///
-        /// On a busy machine the emulated processor may stand still for longer than a frame, and then vivid itself loses one. A reader
-        /// that loses frames does so each time.
+        /// On a busy machine the emulated processor may stand still for longer than a frame, and then vivid itself
+        /// loses one. A reader that loses frames does so each time.
         @Test func sequenceIsContiguous() throws {
             let test = try TestCamera()
             try test.use("YUYV", 640, 480)

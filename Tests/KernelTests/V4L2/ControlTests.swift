@@ -79,7 +79,8 @@ extension KernelTests {
             #expect(try test.camera.controlValues()["button"] == nil)
         }
 
-        /// V4L2 takes a value for an inactive control and keeps it for later; here it is refused, since nothing would be seen of it.
+        /// V4L2 takes a value for an inactive control and keeps it for later; here it is refused, since nothing would
+        /// be seen of it.
         @Test func inactiveIsBusy() throws {
             let test = try TestCamera()
             try test.set("gain_automatic", .boolean(true))

@@ -15,7 +15,8 @@ extension KernelTests {
             "BA81", "GBRG", "GRBG", "RGGB", "BG10", "GB12", "BA10", "RG16", "GREY", "Y10", "Y12", "Y16",
         ]
 
-        /// The colours are those of the same picture in plain red, green and blue; grey is that of the plain grey picture.
+        /// The colours are those of the same picture in plain red, green and blue; grey is that of the plain grey
+        /// picture.
         @Test(arguments: formats)
         func colorsAreThoseOfThePlainPicture(_ pixelFormat: String) throws {
             let test = try TestCamera()

@@ -269,7 +269,8 @@ import Testing
         try await bus.stop()
     }
 
-    /// What stands in a table's column, whose words end where its heading does, in the line of that device; nil: there is none.
+    /// What stands in a table's column, whose words end where its heading does, in the line of that device; nil: there
+    /// is none.
     private static func value(_ column: String, of device: String, in table: [Substring]) -> Int? {
         guard let heading = table.first(where: { $0.hasPrefix("ID ") }),
             let line = table.first(where: { $0.hasPrefix("\(device) ") }),
@@ -295,7 +296,8 @@ import Testing
         let client = try RawClient(path: bus.directory.commandSocket)
         try client.call("fault.inject", ["device": "cam0", "fault": "corrupt", "frames": 5])
         try await eventually { told("DAMAGED", "cam0") == 5 }
-        // A worker that is stopped has no room for what its camera gives meanwhile: here until the other one has given two seconds' worth.
+        // A worker that is stopped has no room for what its camera gives meanwhile: here until the other one has given
+        // two seconds' worth.
         let lost = told("LOST", "cam0") ?? 0
         let worker = try #require(try bus.workerPID("cam0"))
         kill(worker, SIGSTOP)

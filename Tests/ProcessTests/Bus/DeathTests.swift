@@ -13,7 +13,8 @@ extension ProcessTests {
         @Test func `four cameras stream on, and the lock's holder still holds it`() async throws {
             let bus = try await BusHarness(virtual: 4)
             let cameras = try bus.devices()
-            // Two frames wait for a subscriber: at this rate that is long enough on a machine that has other things to do.
+            // Two frames wait for a subscriber: at this rate that is long enough on a machine that has other things to
+            // do.
             let first = try RawClient(path: bus.directory.commandSocket)
             let mine =
                 try first.call("device.lock", ["devices": .array(cameras.map(JSONValue.string))])["lock"] ?? .null

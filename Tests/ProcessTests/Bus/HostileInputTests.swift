@@ -108,7 +108,8 @@ extension ProcessTests {
         @Test func `a client that asks ahead and reads gets every reply`() async throws {
             let bus = try await BusHarness(virtual: 0)
             let client = try RawClient(path: bus.directory.commandSocket)
-            // So that the coordinator finds the next request as soon as it has answered one, and its replies come in a row of any length.
+            // So that the coordinator finds the next request as soon as it has answered one, and its replies come in a
+            // row of any length.
             for _ in 0..<8 { try client.start("bus.ping") }
             for _ in 0..<10_000 {
                 _ = try client.reply()

@@ -8,7 +8,8 @@ import Testing
 import ZeroMQ
 
 extension ProcessTests {
-    /// Many cameras, many readers, many renditions: that all of them get what they asked for. How fast is no test's affair.
+    /// Many cameras, many readers, many renditions: that all of them get what they asked for. How fast is no test's
+    /// affair.
     @Suite(.timeLimit(.minutes(5))) struct Scale {
         private func configure(_ client: RawClient, _ devices: [String], rate: Int64) throws {
             let names = JSONValue.array(devices.map(JSONValue.string))

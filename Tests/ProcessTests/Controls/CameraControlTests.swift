@@ -105,7 +105,8 @@ extension ProcessTests {
             let (bus, client, frames) = try await streaming()
             let observer = try await bus.connect()
             let messages = try await observer.watch(["event/device/"])
-            // A process takes its time to start: it waits already, and has the lock long before the exposure has settled.
+            // A process takes its time to start: it waits already, and has the lock long before the exposure has
+            // settled.
             let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
             let holder = try bus.start("camerabus", ["lock", "cam0", "--wait", "60"])
             try await eventually { try client.call("device.locks")["waiting"]?.array?.isEmpty == false }

@@ -13,7 +13,8 @@ extension ProcessTests {
 
         private static let create: JSONValue = ["inputs": ["cam0"], "outputs": ["videoData"], "preset": "640x480"]
 
-        /// Whether it is on, after all that the bus had begun by now to do with the device: changes of one device go one after the other.
+        /// Whether it is on, after all that the bus had begun by now to do with the device: changes of one device go
+        /// one after the other.
         private func mode(_ client: RawClient) throws -> JSONValue? {
             try set(client, "contrast", 20)
             try set(client, "contrast", 30)

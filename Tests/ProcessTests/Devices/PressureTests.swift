@@ -55,7 +55,8 @@ extension ProcessTests {
             return session
         }
 
-        /// Goes on when all that the bus had begun by now to do with the device is done: orders to its worker go one after the other.
+        /// Goes on when all that the bus had begun by now to do with the device is done: orders to its worker go one
+        /// after the other.
         private func finish(_ client: RawClient, _ device: String = "cam0") throws {
             for value in [20, 30] as [JSONValue] {
                 try client.call("device.set", ["device": .string(device), "controls": ["contrast": value]], within: 30)

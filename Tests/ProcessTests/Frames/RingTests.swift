@@ -184,7 +184,8 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        /// Reads so many frames as wished that were whole, and holds the numbers in their pictures against their headers.
+        /// Reads so many frames as wished that were whole, and holds the numbers in their pictures against their
+        /// headers.
         ///
         /// - Returns: the stream.
         private static func read(

@@ -9,7 +9,8 @@ import Testing
 extension ProcessTests {
     /// Movies whose recorder, worker and bus are killed at random moments.
     @Suite(.timeLimit(.minutes(60))) struct MovieKills {
-        /// `CAMERABUS_MOVIE_KILLS`: how many rounds, instead of 6. `CAMERABUS_KILL_SEED`: the choices of an earlier run.
+        /// `CAMERABUS_MOVIE_KILLS`: how many rounds, instead of 6. `CAMERABUS_KILL_SEED`: the choices of an earlier
+        /// run.
         private static let rounds = CurrentProcess.environment("CAMERABUS_MOVIE_KILLS").flatMap { Int($0) } ?? 6
         private static let seed =
             CurrentProcess.environment("CAMERABUS_KILL_SEED").flatMap { UInt64($0) } ?? UInt64.random(in: 1...999_999)

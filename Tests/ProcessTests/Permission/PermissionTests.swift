@@ -15,7 +15,8 @@ extension ProcessTests {
         }
 
         static let user = OtherUser.first
-        /// What somebody who may looks at meanwhile: so small that the sockets hold what comes while he does something else.
+        /// What somebody who may looks at meanwhile: so small that the sockets hold what comes while he does something
+        /// else.
         static let witnessed = "gray:64x36@20"
 
         func watch(_ bus: BusHarness, _ lane: Lane, as user: OtherUser, _ rendition: String) throws

@@ -1,7 +1,8 @@
 extension ProcessTests.Permission {
-    /// Comes again and again on one lane, and says what it gets: 'frame' and when that was captured, 'in' and 'out' when its
-    /// connection comes and goes; of a ring also 'written' when memory changes that it was given before. At a ring's door, which is shut
-    /// before it, it tries again when the bus says that something is decided about it, and with each heartbeat besides.
+    /// Comes again and again on one lane, and says what it gets: 'frame' and when that was captured, 'in' and 'out'
+    /// when its connection comes and goes; of a ring also 'written' when memory changes that it was given before. At a
+    /// ring's door, which is shut before it, it tries again when the bus says that something is decided about it, and
+    /// with each heartbeat besides.
     static let watcher = #"""
         import array, json, mmap, os, socket, struct, sys
         lane, directory, rendition = sys.argv[1:4]

@@ -166,7 +166,8 @@ extension ProcessTests {
                     && login.head.contains("camerabus=0123456789abcdef; Path=/; HttpOnly; SameSite=Strict"))
             #expect(try await web.get("/", ["-H", "Cookie: camerabus=0123456789abcdef"]).status == 200)
 
-            // A file that others may read is none, until they may not any more; and a line that is wrong takes nothing from others.
+            // A file that others may read is none, until they may not any more; and a line that is wrong takes nothing
+            // from others.
             let mine = ["-H", "Authorization: Bearer 0123456789abcdef"]
             #expect(chmod(tokens, 0o644) == 0)
             try await eventually { try await web.get("/metrics", mine).status == 401 }

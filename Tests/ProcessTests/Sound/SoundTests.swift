@@ -273,7 +273,8 @@ extension ProcessTests {
             let bus = try await bus()
             let client = try await bus.connect()
             let sounds = try await client.sound("mic0", rendition)
-            // A tick is five times as loud as the tone: the first frame beyond that begins it, within a fraction of its wave.
+            // A tick is five times as loud as the tone: the first frame beyond that begins it, within a fraction of its
+            // wave.
             var found: (second: Int64, off: Int64)?
             while found == nil {
                 let piece = try await sounds.next()

@@ -25,7 +25,8 @@ extension ProcessTests {
             try #require(try client.call("take.create", .object(wishes))["take"]?["id"])
         }
 
-        /// Records a segment of at least so many milliseconds; the body is called on the way. Answers what `take.pause` does.
+        /// Records a segment of at least so many milliseconds; the body is called on the way. Answers what `take.pause`
+        /// does.
         private func segment(
             _ bus: BusHarness, _ client: RawClient, _ take: JSONValue, _ milliseconds: Int64,
             _ body: () async throws -> Void = {}

@@ -6,7 +6,8 @@ import Testing
 
 @testable import Worker
 
-/// A camera that can be exposed by hand, or for the whole picture: the worker meters its frames around the point and drives it.
+/// A camera that can be exposed by hand, or for the whole picture: the worker meters its frames around the point and
+/// drives it.
 @Suite("Exposure for a point", .serialized, .timeLimit(.minutes(5)))
 struct ExposureTests {
     private let bench = TestBench()

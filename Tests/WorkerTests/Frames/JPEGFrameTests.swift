@@ -11,7 +11,8 @@ import Testing
 struct JPEGFrameTests {
     private let bench = TestBench()
 
-    /// Markers as a camera writes them: start, a quantisation table of nonsense, perhaps Huffman tables, a scan, the end.
+    /// Markers as a camera writes them: start, a quantisation table of nonsense, perhaps Huffman tables, a scan, the
+    /// end.
     private static func picture(tables: Bool, end: Bool = true) -> [UInt8] {
         var bytes: [UInt8] = [0xFF, 0xD8, 0xFF, 0xDB, 0x00, 0x04, 0x01, 0x02]
         if tables { bytes += [0xFF, 0xC4, 0x00, 0x04, 0x03, 0x04] }

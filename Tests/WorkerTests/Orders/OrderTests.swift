@@ -417,7 +417,8 @@ struct OrderTests {
         }
     }
 
-    /// A format that found no room on the bus is waited with longer and longer; another one is tried at once, and has no error yet.
+    /// A format that found no room on the bus is waited with longer and longer; another one is tried at once, and has
+    /// no error yet.
     @Test("a new format is tried at once where the one before found no room")
     func anotherFormatAfterNoRoom() throws {
         bench.set {
