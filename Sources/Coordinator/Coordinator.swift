@@ -59,13 +59,13 @@ public final class Coordinator: BusLifetime {
     private let lock: LockFile
     /// Sockets on which the service manager listens for this process.
     private let inherited: InheritedSockets
-    private var failure: StartError?
+    private var failure: CoordinatorStartError?
 
     /// How long requests wait for the first search for cameras, milliseconds.
     private static let searchPatience: Int64 = 2000
 
     /// Takes the runtime directory and opens the sockets.
-    public init(_ options: CoordinatorOptions, logger: Logger) throws(StartError) {
+    public init(_ options: CoordinatorOptions, logger: Logger) throws(CoordinatorStartError) {
         var logger = logger
         let environment = CurrentProcess.environment()
         inherited = InheritedSockets(environment)
@@ -208,10 +208,10 @@ public final class Coordinator: BusLifetime {
                 SourceService(sources, updater, workers, resolver, rigs, clients, permission, directory), permission,
             ]
             router = try RequestRouter(services, lifecycle, permission, access, remotes, cancellations, replies)
-        } catch let error as StartError {
+        } catch let error as CoordinatorStartError {
             throw error
         } catch {
-            throw StartError(description: "\(error)")
+            throw CoordinatorStartError(description: "\(error)")
         }
         connect()
     }
@@ -246,7 +246,7 @@ public final class Coordinator: BusLifetime {
     // MARK: Start
 
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.
-    public func run() throws(StartError) {
+    public func run() throws(CoordinatorStartError) {
         do {
             pressures.begin()
             departures.awaitHolders()
@@ -258,7 +258,7 @@ public final class Coordinator: BusLifetime {
             feedWatchdog()
             try loop.run()
         } catch {
-            throw StartError(description: "\(error)")
+            throw CoordinatorStartError(description: "\(error)")
         }
         books.close()
         profiles.close()
@@ -284,7 +284,7 @@ public final class Coordinator: BusLifetime {
                     "the service manager listens at a path that is not this bus's", metadata: ["path": "\(path)"])
             }
         } catch {
-            failure = StartError(description: "\(error)")
+            failure = CoordinatorStartError(description: "\(error)")
             stop()
         }
     }

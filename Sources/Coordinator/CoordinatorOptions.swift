@@ -31,6 +31,6 @@ public struct CoordinatorOptions: Sendable {
 }
 
 /// Why the coordinator can't start. The text says what to do.
-public struct StartError: Error, CustomStringConvertible, Sendable {
+public struct CoordinatorStartError: Error, CustomStringConvertible, Sendable {
     public var description: String
 }

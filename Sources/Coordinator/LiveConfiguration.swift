@@ -8,7 +8,7 @@ final class LiveConfiguration: ProblemReporter {
     var refusal: Problem?
 
     /// - Throws: when the configuration file can't be read, or is wrong.
-    init(_ options: CoordinatorOptions) throws(StartError) {
+    init(_ options: CoordinatorOptions) throws(CoordinatorStartError) {
         self.options = options
         current = try StartUp.readConfiguration(options.configurationPath)
     }

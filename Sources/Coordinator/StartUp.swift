@@ -18,20 +18,20 @@ enum StartUp {
             faults: configuration.faults)
     }
 
-    static func readConfiguration(_ path: String?) throws(StartError) -> Configuration {
+    static func readConfiguration(_ path: String?) throws(CoordinatorStartError) -> Configuration {
         guard let path else { return Configuration() }
         do {
             let bytes = try File.read(path, limit: 1 << 20)
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw StartError(description: "\(path) is no UTF-8")
+                throw CoordinatorStartError(description: "\(path) is no UTF-8")
             }
             return try Configuration(toml: text)
         } catch let error as Configuration.ParseError {
-            throw StartError(description: "\(path): \(error.description)")
-        } catch let error as StartError {
+            throw CoordinatorStartError(description: "\(path): \(error.description)")
+        } catch let error as CoordinatorStartError {
             throw error
         } catch {
-            throw StartError(description: "\(error)")
+            throw CoordinatorStartError(description: "\(error)")
         }
     }
 
@@ -58,7 +58,7 @@ enum StartUp {
             uid: CurrentProcess.uid)
     }
 
-    static func takeLock(_ directory: RuntimeDirectory) throws(StartError) -> LockFile {
+    static func takeLock(_ directory: RuntimeDirectory) throws(CoordinatorStartError) -> LockFile {
         let giveUp = MonotonicClock.now() + 1_000_000_000
         while true {
             do {
@@ -72,39 +72,39 @@ enum StartUp {
                     poll(nil, 0, 10)
                     continue
                 }
-                throw StartError(
+                throw CoordinatorStartError(
                     description:
                         "another coordinator serves \(directory.path); stop it, or choose another place with --runtime-dir"
                 )
             } catch {
-                throw StartError(description: "\(error)")
+                throw CoordinatorStartError(description: "\(error)")
             }
         }
     }
 
-    static func workerProgram(_ options: CoordinatorOptions) throws(StartError) -> String {
+    static func workerProgram(_ options: CoordinatorOptions) throws(CoordinatorStartError) -> String {
         if let program = options.workerProgram { return program }
         return try beside("camerabus-worker", option: "--worker")
     }
 
-    static func matcherProgram(_ options: CoordinatorOptions) throws(StartError) -> String {
+    static func matcherProgram(_ options: CoordinatorOptions) throws(CoordinatorStartError) -> String {
         if let program = options.matcherProgram { return program }
         return try beside("camerabus-matcher", option: "--matcher")
     }
 
-    static func recorderProgram(_ options: CoordinatorOptions) throws(StartError) -> String {
+    static func recorderProgram(_ options: CoordinatorOptions) throws(CoordinatorStartError) -> String {
         if let program = options.recorderProgram { return program }
         return try beside("camerabus-recorder", option: "--recorder")
     }
 
-    static func librarianProgram(_ options: CoordinatorOptions) throws(StartError) -> String {
+    static func librarianProgram(_ options: CoordinatorOptions) throws(CoordinatorStartError) -> String {
         if let program = options.librarianProgram { return program }
         return try beside("camerabus-librarian", option: "--librarian")
     }
 
-    private static func beside(_ program: String, option: String) throws(StartError) -> String {
+    private static func beside(_ program: String, option: String) throws(CoordinatorStartError) -> String {
         guard let own = CurrentProcess.executablePath, let slash = own.lastIndex(of: "/") else {
-            throw StartError(description: "\(program) can't be found; name it with \(option)")
+            throw CoordinatorStartError(description: "\(program) can't be found; name it with \(option)")
         }
         return "\(own[..<slash])/\(program)"
     }

@@ -36,7 +36,7 @@ final class RequestRouter {
     init(
         _ services: [any MethodService], _ lifecycle: Lifecycle, _ permission: AuthorizationService,
         _ access: DeviceAccess, _ remotes: RemoteUserRegistry, _ cancellations: CancellationTable, _ replies: ReplyCache
-    ) throws(StartError) {
+    ) throws(CoordinatorStartError) {
         self.lifecycle = lifecycle
         self.permission = permission
         self.access = access
@@ -46,12 +46,12 @@ final class RequestRouter {
         var served: [String: Served] = [:]
         for (name, handler) in services.flatMap(\.methods) {
             guard let method = MethodTable[name], served[name] == nil else {
-                throw StartError(description: "the method \(name) is not in the method table, or has two services")
+                throw CoordinatorStartError(description: "the method \(name) is not in the method table, or has two services")
             }
             served[name] = Served(method, handler)
         }
         if let method = MethodTable.all.first(where: { served[$0.name] == nil }) {
-            throw StartError(description: "the method \(method.name) has no service")
+            throw CoordinatorStartError(description: "the method \(method.name) has no service")
         }
         self.served = served
     }

@@ -27,7 +27,7 @@ public final class Worker {
     private let orders: OrderService
     private let lockMemory: LockExpiry
     private let photos: PhotoPipeline
-    private let faults: FaultService
+    private let faults: FaultInjector
     private let users: DeviceUsers
     /// Where the device was found at the start.
     private let node: String?
@@ -105,7 +105,7 @@ public final class Worker {
                 let seconds = controller.snapshot?.values[CameraControlName.exposureDuration.rawValue]?.double
                 return seconds.flatMap { $0 > 0 && $0 < 1e6 ? Int64(($0 * 1e9).rounded()) : nil }
             }
-            faults = FaultService(loop, logger: logger) { [thread] fault, completion in
+            faults = FaultInjector(loop, logger: logger) { [thread] fault, completion in
                 thread.perform { camera throws(SourceError) in
                     try camera.source.injectFault(fault)
                 } then: { result in

@@ -22,7 +22,7 @@ public final class MicrophoneWorker {
     private let controller: MicrophoneController
     private let orders: SoundOrderService
     private let lockMemory: LockExpiry
-    private let faults: FaultService
+    private let faults: FaultInjector
     private let link: CoordinatorLink
     private let users: DeviceUsers
     private let node: String?
@@ -75,7 +75,7 @@ public final class MicrophoneWorker {
                 clock: clock)
             self.thread = thread
             controller = MicrophoneController(options, loop, thread, socket, logger: logger)
-            faults = FaultService(loop, logger: logger) { fault, completion in
+            faults = FaultInjector(loop, logger: logger) { fault, completion in
                 thread.perform { microphone throws(SourceError) in
                     try microphone.source.injectFault(fault)
                 } then: { result in

@@ -7,7 +7,7 @@ import LinuxIO
 import Logging
 
 /// Makes the device misbehave as ordered, at once or at the times of a script.
-final class FaultService {
+final class FaultInjector {
     typealias Finish = (Result<JSONValue, BusError>) -> Void
 
     /// Has the device suffer something, and calls its last argument once.
