@@ -32,7 +32,8 @@ public final class PictureConverter {
         guard let format = SourceFormat(layout.pixelFormat) else {
             throw BusError(
                 .formatUnsupported,
-                "frames of \(layout.pixelFormat.name) are available as native only; choose another format of the device")
+                "frames of \(layout.pixelFormat.name) are available as native only; choose another format of the "
+                    + "device")
         }
         guard let reader = FrameReader(format, layout) else {
             throw BusError(.formatUnsupported, "the device reports an impossible layout for \(layout.pixelFormat.name)")

@@ -64,7 +64,8 @@ public final class PhotoEncoder {
         let instead = fileType == .jpeg && !available.raw.isEmpty ? "a dng can, and " : ""
         return BusError(
             .photoFormatUnavailable,
-            "no \(fileType.rawValue) can be made of \(format.name); \(instead)choose \(choice) with device.configure if device.formats lists one",
+            "no \(fileType.rawValue) can be made of \(format.name); \(instead)choose \(choice) with device.configure "
+                + "if device.formats lists one",
             [
                 "available": .object([
                     "photo": .array(available.codecs.map { .string($0.rawValue) }),

@@ -11,7 +11,8 @@ struct CameraBusLibrarian: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-librarian",
         abstract:
-            "Answers one question about the capture library. camerabusd starts it; by hand, 'camerabus library' is what you want.",
+            "Answers one question about the capture library. camerabusd starts it; by hand, 'camerabus library' is "
+            + "what you want.",
         discussion: """
             REQUEST is one of
               {"do": "list", "since": NANOSECONDS, "kind": …, "device": …, "state": …, "take": …, "photo": …, "prefix": …, "limit": COUNT, "uid": UID}

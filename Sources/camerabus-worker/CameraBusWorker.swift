@@ -101,7 +101,8 @@ struct CameraBusWorker: ParsableCommand {
             + [camera, replay, client, microphone].count { $0 != nil }
         guard sources == 1, (camera == nil && microphone == nil) == (uniqueId == nil) else {
             throw ValidationError(
-                "one of --virtual, --virtual-microphone, --replay, --client with --push, and --camera or --microphone with --unique-id is needed"
+                "one of --virtual, --virtual-microphone, --replay, --client with --push, and --camera or --microphone "
+                    + "with --unique-id is needed"
             )
         }
         if microphone != nil, microphoneFacts == nil {

@@ -35,7 +35,8 @@ struct CameraBusDaemon: ServiceCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Add virtual cameras cam0, cam1, …, and the microphone mic0 with them (default: 2 when there is neither hardware nor a configuration file).",
+            "Add virtual cameras cam0, cam1, …, and the microphone mic0 with them (default: 2 when there is neither "
+                + "hardware nor a configuration file).",
             valueName: "count"))
     var virtual: Int?
 

@@ -62,7 +62,8 @@ private struct RenditionParser {
         }
         guard rest.isEmpty else {
             throw .rendition(
-                "'\(String(Substring(rest)))' is not expected there; the order is <format>:<width>x<height>@<rate>;q=<quality>;rotate=<angle>;mirror"
+                "'\(String(Substring(rest)))' is not expected there; the order is "
+                    + "<format>:<width>x<height>@<rate>;q=<quality>;rotate=<angle>;mirror"
             )
         }
         return rendition

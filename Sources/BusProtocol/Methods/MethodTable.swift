@@ -56,7 +56,8 @@ extension MethodTable {
                                 .required("media", .map(of: .string()).described("By device.")),
                             ], additional: true
                         ).described(
-                            "Paths of Unix sockets; libzmq wants ipc:// before them. Over TCP: tcp://*:PORT, at the host that the client is connected to."
+                            "Paths of Unix sockets; libzmq wants ipc:// before them. Over TCP: tcp://*:PORT, at the "
+                                + "host that the client is connected to."
                         )),
                     .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 0)),
                     .required("limits", .map(of: .integer(min: 0))),
@@ -107,7 +108,8 @@ extension MethodTable {
     private static let machines = [
         Method(
             "bus.leave",
-            "Ends everything of the caller, as the end of its process would: sessions, movies, photos, waiting requests, and locks without a lease.",
+            "Ends everything of the caller, as the end of its process would: sessions, movies, photos, waiting "
+                + "requests, and locks without a lease.",
             needs: .nothing, feature: .remote),
         Method(
             "bus.clock", "Returns the time of the bus's machine, and its largest error.",

@@ -11,7 +11,8 @@ extension MethodTable {
         .optional(
             "milliseconds",
             Schema.reference("Milliseconds").described(
-                "How long: of stall, noSpace, pressure and unplug (absent: for good), of busy (absent: the next start only), or of each slow call."
+                "How long: of stall, noSpace, pressure and unplug (absent: for good), of busy (absent: the next start "
+                    + "only), or of each slow call."
             )),
         .optional(
             "control",

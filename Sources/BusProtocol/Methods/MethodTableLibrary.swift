@@ -19,7 +19,10 @@ extension MethodTable {
                     "photo",
                     .string(minLength: 1, maxLength: 64).described("The uniqueID of a request: the photos of that.")),
                 .optional(
-                    "prefix", .string(minLength: 1, maxLength: 64).described("What the ids of the entries begin with.")),
+                    "prefix",
+                    .string(minLength: 1, maxLength: 64).described(
+                        "What the ids of the entries begin "
+                            + "with.")),
                 .optional("limit", .integer(min: 1, max: 1000).described("How many at most; 100.")),
             ]),
             result: .object(
@@ -32,7 +35,8 @@ extension MethodTable {
                             of: .object(
                                 [.required("id", .string(minLength: 1)), .required("why", .string())], additional: true)
                         ).described(
-                            "For administrators: entries that this bus can't read, and leaves as they are; absent: none."
+                            "For administrators: entries that this bus can't read, and leaves as they are; absent: "
+                                + "none."
                         )),
                 ], additional: true), needs: .nothing, feature: .library, isRepeatable: true),
         Method(
@@ -58,7 +62,8 @@ extension MethodTable {
                     .required(
                         "revision",
                         .string(minLength: 1, maxLength: 64).described(
-                            "Of a-z, 0-9 and '-'. Another one: it is another file, or was written to; parts of both don't belong together."
+                            "Of a-z, 0-9 and '-'. Another one: it is another file, or was written to; parts of both "
+                                + "don't belong together."
                         )),
                     .required("state", .string(minLength: 1).described("Of the entry, as library.get answers it.")),
                     .required(

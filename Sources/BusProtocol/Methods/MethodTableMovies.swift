@@ -18,7 +18,8 @@ extension MethodTable {
     static let movies = [
         Method(
             "movie.start",
-            "Starts a movie of one camera, or of each camera of a rig; returns when the first frame is in the file or was sent.",
+            "Starts a movie of one camera, or of each camera of a rig; returns when the first frame is in the file or "
+                + "was sent.",
             params: .object([
                 .optional(
                     "session",
@@ -91,7 +92,8 @@ extension MethodTable {
                 .optional(
                     "whenDenied",
                     Schema.choice(["blank"]).described(
-                        "Where camera or microphone are not permitted, the movie has a black picture, or silence, in their place."
+                        "Where camera or microphone are not permitted, the movie has a black picture, or silence, in "
+                            + "their place."
                     )),
             ]),
             result: .anyOf([.reference("MovieStarted"), .reference("MoviesStarted")]), needs: .nothing,
@@ -102,7 +104,8 @@ extension MethodTable {
             ] + silences),
         Method(
             "movie.stop",
-            "Ends a movie; returns when its file is closed and on the disk. For an ended movie it returns how that ended.",
+            "Ends a movie; returns when its file is closed and on the disk. For an ended movie it returns how that "
+                + "ended.",
             params: .object([movie]), result: .reference("MovieEnd"), needs: .nothing, feature: .movies,
             errors: [.notRecording, .workerCrashed]),
         Method(

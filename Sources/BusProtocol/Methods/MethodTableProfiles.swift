@@ -21,7 +21,8 @@ extension MethodTable {
                 .optional(
                     "mode",
                     .choice(["exact", "nearest"]).described(
-                        "exact, the default, refuses what can't be had just so; nearest leaves out what a device doesn't have."
+                        "exact, the default, refuses what can't be had just so; nearest leaves out what a device "
+                            + "doesn't have."
                     )),
                 .optional("dryRun", .boolean.described("Changes nothing; only returns the result.")),
             ]),
@@ -47,7 +48,8 @@ extension MethodTable {
                 .optional(
                     "tolerance",
                     .number(min: 0, max: 10_000).described(
-                        "How many milliseconds a frame of a set may be from the lead's; absent: half of the lead's interval."
+                        "How many milliseconds a frame of a set may be from the lead's; absent: half of the lead's "
+                            + "interval."
                     )),
             ]),
             result: .object(

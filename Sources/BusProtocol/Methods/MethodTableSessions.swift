@@ -75,7 +75,8 @@ extension MethodTable {
                 .optional(
                     "device",
                     Schema.reference("DeviceID").described(
-                        "Absent: from a camera that looks back to one that looks to the front, from any other to one that looks back."
+                        "Absent: from a camera that looks back to one that looks to the front, from any other to one "
+                            + "that looks back."
                     )), lock,
             ]),
             result: .object(

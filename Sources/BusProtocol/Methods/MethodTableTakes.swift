@@ -16,7 +16,9 @@ extension MethodTable {
             params: .object([
                 .optional(
                     "session",
-                    Schema.reference("SessionID").described("One with a movie output: of its camera. It need not run.")),
+                    Schema.reference("SessionID").described(
+                        "One with a movie output: of its camera. It need not "
+                            + "run.")),
                 .optional(
                     "device",
                     Schema.reference("DeviceID").described(
@@ -58,7 +60,8 @@ extension MethodTable {
             ]),
         Method(
             "take.pause",
-            "Ends the current segment; returns when its file is closed and on the disk. Without one it returns how the last segment ended.",
+            "Ends the current segment; returns when its file is closed and on the disk. Without one it returns how the "
+                + "last segment ended.",
             params: .object([take]), result: .reference("TakeSegmentEnd"), needs: .nothing, feature: .takes,
             errors: [.takeNotFound, .notRecording, .workerCrashed]),
         Method(

@@ -8,7 +8,8 @@ extension Schema {
             .required("red", .number(min: 0)), .optional("green", .number(min: 0)), .required("blue", .number(min: 0)),
         ]).described("How much the colours are raised; green, which is 1, stays."),
         "Supports": .map(of: .anyOf([.boolean, .array(of: .string())])).described(
-            "By camera control: false, true, or the words that it takes here. depth, portraitMatte and dualCamera are false."
+            "By camera control: false, true, or the words that it takes here. depth, portraitMatte and dualCamera are "
+                + "false."
         ),
         "CameraControl": .object(
             [

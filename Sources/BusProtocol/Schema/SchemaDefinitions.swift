@@ -12,7 +12,8 @@ extension Schema {
         // What clients send
         "DeviceID": .string(minLength: 1, maxLength: 128)
             .described(
-                "The id of a device, as device.list gives it: 1 to 32 of a-z, 0-9 and '-'. A longer one, up to 128, is no device's: deviceNotFound."
+                "The id of a device, as device.list gives it: 1 to 32 of a-z, 0-9 and '-'. A longer one, up to 128, is "
+                    + "no device's: deviceNotFound."
             ),
         "Devices": .anyOf([
             .array(of: .reference("DeviceID"), min: 1, max: BusLimits.maxDevicesPerLock), .reference("DeviceID"),
@@ -32,7 +33,8 @@ extension Schema {
             ]),
             .reference("SoundFormatWish"),
         ]).described(
-            "A format by its id in device.formats (a bare string, or {id}), or by size and, if it matters, pixel format; of a microphone by sample format, rate and channels."
+            "A format by its id in device.formats (a bare string, or {id}), or by size and, if it matters, pixel "
+                + "format; of a microphone by sample format, rate and channels."
         ),
         "FrameRateWish": .anyOf([
             .number(min: 0.000001, max: 1_000_000), .reference("FrameDuration"),
@@ -45,13 +47,15 @@ extension Schema {
                 .required("maxFrameDuration", .reference("FrameDuration")),
             ]),
         ]).described(
-            "Frames a second (a number), or exactly as frame duration (a string), or any rate between two frame durations."
+            "Frames a second (a number), or exactly as frame duration (a string), or any rate between two frame "
+                + "durations."
         ),
         "ControlValue": .anyOf([
             .boolean, .number(), .string(maxLength: 4096), .array(of: .integer(), max: 65536), .null,
             .reference("Point"), .reference("WhiteBalanceGains"),
         ]).described(
-            "The value of a control; an item of a menu by its index or its name; null presses a button. Only controls of the capture model take fractions and objects."
+            "The value of a control; an item of a menu by its index or its name; null presses a button. Only controls "
+                + "of the capture model take fractions and objects."
         ),
         "ControlValues": .map(of: .reference("ControlValue"), max: 256).described("Values by the name of the control."),
         "Change": .object([
@@ -130,7 +134,8 @@ extension Schema {
                 .required("height", .integer(min: 1)),
             ], additional: true),
         "PixelFormat": .string(minLength: 1).described(
-            "The four-character code as V4L2 spells it (YUYV, MJPG), or 0x and eight hexadecimal digits where it has no name."
+            "The four-character code as V4L2 spells it (YUYV, MJPG), or 0x and eight hexadecimal digits where it has "
+                + "no name."
         ),
         "FrameRateRange": .object(
             [
@@ -140,7 +145,8 @@ extension Schema {
                 .required("minFrameRate", .number(min: 0)), .required("maxFrameRate", .number(min: 0)),
             ], additional: true
         ).described(
-            "From the shortest frame duration (the highest rate) to the longest; with stepFrameDuration only the shortest plus whole multiples of it. The rates are the same in frames a second."
+            "From the shortest frame duration (the highest rate) to the longest; with stepFrameDuration only the "
+                + "shortest plus whole multiples of it. The rates are the same in frames a second."
         ),
         "Format": .object(
             [
@@ -244,7 +250,8 @@ extension Schema {
                 .optional(
                     "memory",
                     Schema.choice(["userptr", "mmap", "virtual"]).orNull.described(
-                        "How its frames come into memory that readers share: by the driver itself (userptr), by a copy (mmap); "
+                        "How its frames come into memory that readers share: by the driver itself (userptr), by a copy "
+                            + "(mmap); "
                             + "null: it doesn't stream."
                     )),
                 .required(

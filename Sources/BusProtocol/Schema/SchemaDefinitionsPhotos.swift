@@ -8,7 +8,8 @@ extension Schema {
             .optional(
                 "uniqueID",
                 .string(minLength: 1, maxLength: PhotoID.maxBytes).described(
-                    "Of letters and digits of ASCII and '-': the stages are told under it, and it is good once. Absent: a new one."
+                    "Of letters and digits of ASCII and '-': the stages are told under it, and it is good once. "
+                        + "Absent: a new one."
                 )),
             .optional(
                 "format",
@@ -46,12 +47,14 @@ extension Schema {
             .optional(
                 "livePhoto",
                 .boolean.described(
-                    "With a movie of the 1.5 seconds before and after it, where the session's photo output has livePhotoCaptureEnabled (feature livePhotos)."
+                    "With a movie of the 1.5 seconds before and after it, where the session's photo output has "
+                        + "livePhotoCaptureEnabled (feature livePhotos)."
                 )),
             .optional(
                 "ago",
                 .number(min: 1, max: 10_000).described(
-                    "Milliseconds before the request came at which it is to have been taken, of the pictures that a session's preRoll holds (feature photosOfThePast)."
+                    "Milliseconds before the request came at which it is to have been taken, of the pictures that a "
+                        + "session's preRoll holds (feature photosOfThePast)."
                 )),
         ]).described("What the photos are to be."),
         "PhotoFileType": .choice(["jpeg", "dng"]).described("JPEG with EXIF, or the sensor's own pixels (Adobe DNG)."),
@@ -122,7 +125,9 @@ extension Schema {
             [
                 .required(
                     "contentIdentifier",
-                    .string(minLength: 36, maxLength: 36).described("A UUID, which both files of the live photo have.")),
+                    .string(minLength: 36, maxLength: 36).described(
+                        "A UUID, which both files of the live photo "
+                            + "have.")),
                 .required("width", .integer(min: 1).described("As it is to be shown.")),
                 .required("height", .integer(min: 1)), .required("bytes", .integer(min: 1).described("Of the file.")),
                 .required("duration", .number(min: 0).described("Seconds.")),
@@ -222,7 +227,8 @@ extension Schema {
         .optional(
             "livePhotoPast",
             .integer(min: 0, max: 1500).described(
-                "Of a photo output: milliseconds of the past that a live photo's movie would have if it were taken now. Absent: it takes none now."
+                "Of a photo output: milliseconds of the past that a live photo's movie would have if it were taken "
+                    + "now. Absent: it takes none now."
             )),
         .optional(
             "availablePhotoCodecTypes",

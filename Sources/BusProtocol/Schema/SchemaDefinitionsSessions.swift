@@ -21,7 +21,8 @@ extension Schema {
                 .optional("preferredDataSource", preferredDataSource),
             ]),
         ]).described(
-            "A device, or each of a rig's; a bare string is its id or the rig's name. With an activeFormat of a camera the session's preset is inputPriority."
+            "A device, or each of a rig's; a bare string is its id or the rig's name. With an activeFormat of a camera "
+                + "the session's preset is inputPriority."
         ),
         "SessionOutputWish": .anyOf([
             .reference("SessionOutputType"),
@@ -81,7 +82,8 @@ extension Schema {
                 .optional(
                     "hardwareCost",
                     hardwareCost.described(
-                        "What the fullest USB bus of its cameras costs, with all that streams beside; of a session that is not started, if it were. Above 1 it can't run, 0: none is on USB."
+                        "What the fullest USB bus of its cameras costs, with all that streams beside; of a session "
+                            + "that is not started, if it were. Above 1 it can't run, 0: none is on USB."
                     )),
                 .required("explanation", .array(of: .string()).described("Why, in sentences for people.")),
                 .optional("kept", .reference("Kept")),
@@ -181,7 +183,8 @@ extension Schema {
     ]
 
     private static let preferredDataSource = Schema.string(minLength: 1, maxLength: 64).orNull.described(
-        "Of a microphone: the id of one of its dataSources, or auto: the one on the side to which the session's camera looks. Absent: auto."
+        "Of a microphone: the id of one of its dataSources, or auto: the one on the side to which the session's camera "
+            + "looks. Absent: auto."
     )
 
     private static let hardwareCost = Schema.number(min: 0)
@@ -193,7 +196,8 @@ extension Schema {
             "format",
             Schema.choice(["native", "jpeg", "bgr", "rgb", "gray", "yuyv", "nv12", "i420", "s16", "f32"]).orNull
                 .described(
-                    "Absent: bgr for videoData, jpeg for preview; for audioData, which takes native, s16 and f32, what holds all of the microphone's."
+                    "Absent: bgr for videoData, jpeg for preview; for audioData, which takes native, s16 and f32, what "
+                        + "holds all of the microphone's."
                 )),
         .optional("width", Schema.integer(min: 0, max: 16384).orNull),
         .optional("height", Schema.integer(min: 0, max: 16384).orNull),
@@ -208,7 +212,8 @@ extension Schema {
         .optional(
             "preRoll",
             Schema.integer(min: 0, max: 10_000).orNull.described(
-                "Of photo: milliseconds for which the pictures of its cameras are held while the session runs, for photos of a moment that is over; 0 if absent."
+                "Of photo: milliseconds for which the pictures of its cameras are held while the session runs, for "
+                    + "photos of a moment that is over; 0 if absent."
             )),
         .optional(
             "photoSettingsForSceneMonitoring",

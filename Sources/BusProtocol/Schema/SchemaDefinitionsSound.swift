@@ -2,7 +2,8 @@ extension Schema {
     /// The shapes of microphones.
     static let soundDefinitions: [String: Schema] = [
         "SampleFormat": .choice(["s16", "s24", "s24in32", "s32", "f32"]).described(
-            "How a sample is written, little-endian: signed, of 16, 24 or 32 bits; 24 in the lower part of 32; or a number from -1 to 1."
+            "How a sample is written, little-endian: signed, of 16, 24 or 32 bits; 24 in the lower part of 32; or a "
+                + "number from -1 to 1."
         ),
         "SoundFormatWish": .object([
             .optional("sampleFormat", .reference("SampleFormat")),

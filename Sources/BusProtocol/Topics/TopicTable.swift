@@ -139,7 +139,8 @@ extension TopicTable {
             .optional(
                 "cause",
                 .string(minLength: 1).described(
-                    "Of controlsChanged: configured (by order of a client), restored (it had been changed, and was put back), or external (by the camera itself or by another program)."
+                    "Of controlsChanged: configured (by order of a client), restored (it had been changed, and was put "
+                        + "back), or external (by the camera itself or by another program)."
                 )),
             .optional(
                 "controls",
@@ -158,7 +159,10 @@ extension TopicTable {
                 .string(minLength: 1).described(
                     "Of exposureLockFailed: why the exposure was not locked when it was stable.")),
             .optional(
-                "holder", Schema.reference("Holder").orNull.described("Of exposureLockFailed: the holder of the lock.")),
+                "holder",
+                Schema.reference("Holder").orNull.described(
+                    "Of exposureLockFailed: the holder of the "
+                        + "lock.")),
             .optional("resolution", .boolean.described("Of sourceChanged: the picture has another size.")),
             .optional("level", Schema.reference("SystemPressureLevel").described("Of systemPressureChanged.")),
             .optional("factors", .array(of: .string()).described("Of systemPressureChanged: what has reached it.")),
@@ -175,7 +179,8 @@ extension TopicTable {
             .optional(
                 "by",
                 .any.described(
-                    "Of wasInterrupted: {session or lock, holder}, {systemPressureState}, or null if the cause is unknown."
+                    "Of wasInterrupted: {session or lock, holder}, {systemPressureState}, or null if the cause is "
+                        + "unknown."
                 )),
             .optional("message", .string().described("Of wasInterrupted: one sentence for people.")),
             .optional(

@@ -129,7 +129,8 @@ extension BusError {
         Meaning(.sessionNotRunning, "The session is not running.", [.required("session", .string())]),
         Meaning(
             .recordingInProgress,
-            "The session or the camera's process already records a movie; the take records or is being finished; or a movie is recorded of the camera whose format a photo would change.",
+            "The session or the camera's process already records a movie; the take records or is being finished; or a "
+                + "movie is recorded of the camera whose format a photo would change.",
             [.optional("movie", .string().described("Which.")), .optional("take", .string())]),
         Meaning(
             .notRecording, "The movie does not exist, or no longer; or the take has no segment.",

@@ -23,7 +23,8 @@ public struct RuntimeDirectory: Hashable, Sendable {
         guard excess <= 0 else {
             throw PathError(
                 description:
-                    "The runtime directory '\(path)' is \(excess) bytes too long: a Unix socket's path may have \(BusLimits.maxSocketPathBytes) bytes."
+                    "The runtime directory '\(path)' is \(excess) bytes too long: a Unix socket's path may have "
+                    + "\(BusLimits.maxSocketPathBytes) bytes."
             )
         }
     }

@@ -8,7 +8,8 @@ struct BandwidthSentences {
         let names = Self.list(before.loads.map(\.device))
         let isOne = before.loads.count == 1
         var sentences = [
-            "\(before.link.busName) has room for \(Self.told(before.room)), and \(names) \(isOne ? "needs" : "need") \(Self.told(before.bitRate))\(isOne ? "" : " together")."
+            "\(before.link.busName) has room for \(Self.told(before.room)), and \(names) \(isOne ? "needs" : "need") "
+                + "\(Self.told(before.bitRate))\(isOne ? "" : " together")."
         ]
         sentences += changes.map { "\($0.device) would stream \(Self.told($0))." }
         if after.hardwareCost <= 1 {

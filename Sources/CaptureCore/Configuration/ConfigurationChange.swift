@@ -18,7 +18,8 @@ public enum FormatRequest: Hashable, Sendable {
         guard json.object != nil else {
             throw .invalidParams(
                 path,
-                "must be a format's id, {pixelFormat?, width, height} or {sampleFormat?, rate?, channels?}, not \(json.typeName)"
+                "must be a format's id, {pixelFormat?, width, height} or {sampleFormat?, rate?, channels?}, not "
+                    + "\(json.typeName)"
             )
         }
         var reader = try MemberReader(json, path: path)
@@ -71,7 +72,8 @@ public enum FrameRateRequest: Hashable, Sendable {
         guard json.object != nil else {
             throw .invalidParams(
                 path,
-                "must be frames per second, a duration such as \"1/30\", or {minFrameDuration, maxFrameDuration}, not \(json.typeName)"
+                "must be frames per second, a duration such as \"1/30\", or {minFrameDuration, maxFrameDuration}, not "
+                    + "\(json.typeName)"
             )
         }
         var reader = try MemberReader(json, path: path)

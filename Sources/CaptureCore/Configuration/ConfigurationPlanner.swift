@@ -95,7 +95,9 @@ public struct ConfigurationPlanner: Sendable {
             return nearest
         case .sound:
             let nearest = row(of: current.format).map { Choice(format: $0, size: current.format.dimensions) }
-            throw unsupported("\(change.device) is a camera; its formats have a pixel format, a width and a height", nearest)
+            throw unsupported(
+                "\(change.device) is a camera; its formats have a pixel format, a width and a "
+                    + "height", nearest)
         }
     }
 
@@ -131,7 +133,8 @@ public struct ConfigurationPlanner: Sendable {
         let selection = FormatSelection(pixelFormat: nearest.format.pixelFormat, dimensions: nearest.size)
         return BusError(
             .formatUnsupported,
-            "\(problem); the nearest is \(selection.pixelFormat.name) at \(selection.dimensions) (\(nearest.format.id)).",
+            "\(problem); the nearest is \(selection.pixelFormat.name) at \(selection.dimensions) "
+                + "(\(nearest.format.id)).",
             ["nearest": selection.json(id: nearest.format.id)])
     }
 
@@ -156,7 +159,9 @@ public struct ConfigurationPlanner: Sendable {
                 Adjustment(
                     path: ConfigurationChange.path(of: "frameRate", in: path), asked: request.json,
                     given: given?.json ?? .null,
-                    why: ranges.isEmpty ? "The driver has no setting for the frame rate." : "This format doesn't have this frame rate."
+                    why: ranges.isEmpty
+                        ? "The driver has no setting for the frame "
+                            + "rate." : "This format doesn't have this frame rate."
                 ))
             return
         }

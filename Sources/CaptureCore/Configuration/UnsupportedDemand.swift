@@ -10,7 +10,8 @@ struct UnsupportedDemand {
         guard !table.formats.isEmpty else { return "\(device) has no format" }
         if case .preset(let preset) = wish {
             return
-                "\(device) doesn't support the preset \(preset.rawValue)\(largest.map { ": its largest size is \($0)" } ?? "")"
+                "\(device) doesn't support the preset "
+                + "\(preset.rawValue)\(largest.map { ": its largest size is \($0)" } ?? "")"
         }
         guard var need = CaptureNeed(wish, in: table) else { return "\(device) has no such format" }
         let rate = need.rate.maxFrameDuration

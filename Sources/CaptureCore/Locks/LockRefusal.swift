@@ -52,7 +52,9 @@ extension LockTable {
                 return .invalidParams("devices", "must name at least one device")
             case .permissionTaken:
                 return BusError(
-                    .unauthorized, "The permission to change the device was revoked while the request waited for the lock.",
+                    .unauthorized,
+                    "The permission to change the device was revoked while the request waited for the "
+                        + "lock.",
                     ["status": "denied", "needed": "control"])
             case .shuttingDown:
                 return BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")

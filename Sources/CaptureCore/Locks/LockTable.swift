@@ -72,7 +72,10 @@ public struct LockTable: Sendable, Equatable {
         guard let tokenHash else {
             let names = devices.joined(separator: ", ")
             return .failure(
-                BusError(.lockRequired, "Lock \(names) first (device.lock), and pass the lock's token with the request."))
+                BusError(
+                    .lockRequired,
+                    "Lock \(names) first (device.lock), and pass the lock's token with the "
+                        + "request."))
         }
         guard let lock = locks.first(where: { $0.tokenHash == tokenHash }) else {
             let present = devices.lazy.compactMap { self.lock(on: $0)?.fence }.max() ?? fence
@@ -83,7 +86,9 @@ public struct LockTable: Sendable, Equatable {
         if let missing = devices.first(where: { !lock.devices.contains($0) }) {
             return .failure(
                 BusError(
-                    .lockRequired, "The lock that was passed does not cover \(missing); lock all devices in one request.",
+                    .lockRequired,
+                    "The lock that was passed does not cover \(missing); lock all devices in one "
+                        + "request.",
                     ["device": .string(missing)]))
         }
         return .success(lock)

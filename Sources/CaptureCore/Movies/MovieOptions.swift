@@ -68,7 +68,10 @@ public struct MovieOptions: Hashable, Sendable {
             "continueAfterCrash",
         ] where params[name] != nil {
             throw .invalidParams(
-                name, name == "rig" ? "records a movie of each device, but a URL takes one movie" : "is for a file, not for a url")
+                name,
+                name == "rig"
+                    ? "records a movie of each device, but a URL takes one "
+                        + "movie" : "is for a file, not for a url")
         }
         if params["codec"] == "raw" { throw .invalidParams("codec", "raw can't be sent to a server; use h264") }
         guard let settings = params["settings"] else { return }

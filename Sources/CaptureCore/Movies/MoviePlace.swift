@@ -53,7 +53,8 @@ public struct MoviePlace: Hashable, Sendable {
         let places = shown.isEmpty ? "nowhere" : "to \(shown.joined(separator: ", ")) only"
         throw BusError(
             .pathNotAllowed,
-            "Movies may be sent \(places), not to \(url.shown.prefix(256)); [library] in camerabus.toml can allow more (destinations).",
+            "Movies may be sent \(places), not to \(url.shown.prefix(256)); [library] in camerabus.toml can allow more "
+                + "(destinations).",
             ["roots": JSONValue(shown)])
     }
 
@@ -100,7 +101,8 @@ public struct MoviePlace: Hashable, Sendable {
         let places = folders.isEmpty ? "nowhere" : "in \(folders.joined(separator: ", ")) only"
         return BusError(
             .pathNotAllowed,
-            "Movies may be written \(places), not to \(path.prefix(256)); [library] in camerabus.toml can allow more folders (roots).",
+            "Movies may be written \(places), not to \(path.prefix(256)); [library] in camerabus.toml can allow more "
+                + "folders (roots).",
             ["roots": JSONValue(folders)])
     }
 
@@ -134,7 +136,10 @@ public struct MoviePlace: Hashable, Sendable {
             throw .invalidParams("name", "has more than \(maximumName) bytes")
         }
         guard !name.utf8.starts(with: ".".utf8), !name.utf8.contains(UInt8(ascii: "/")), isPlain(name) else {
-            throw .invalidParams("name", "must be a file name without '/', without '.' at its beginning, without control characters")
+            throw .invalidParams(
+                "name",
+                "must be a file name without '/', without '.' at its beginning, without "
+                    + "control characters")
         }
     }
 
@@ -150,14 +155,19 @@ public struct MoviePlace: Hashable, Sendable {
     private static func normal(_ path: String) throws(BusError) -> String {
         guard path.hasPrefix("/"), !path.hasSuffix("/"), isPlain(path) else {
             throw .invalidParams(
-                "path", "must be the absolute path of a file, without control characters and without combining marks on '/' or '.'")
+                "path",
+                "must be the absolute path of a file, without control characters and without combining marks "
+                    + "on '/' or '.'")
         }
         let parts = path.split(separator: "/").filter { $0 != "." }
         guard let name = parts.last, !parts.contains("..") else {
             throw .invalidParams("path", "must not contain '..', and must end in a file name")
         }
         guard path.utf8.count <= maximumPath, name.utf8.count <= maximumName else {
-            throw .invalidParams("path", "is too long: at most \(maximumPath) bytes, of which the name has at most \(maximumName)")
+            throw .invalidParams(
+                "path",
+                "is too long: at most \(maximumPath) bytes, of which the name has at most "
+                    + "\(maximumName)")
         }
         return "/" + parts.joined(separator: "/")
     }

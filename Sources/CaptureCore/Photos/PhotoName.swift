@@ -25,7 +25,8 @@ public enum PhotoName {
             guard isStem(stem) else {
                 throw .invalidParams(
                     "name",
-                    "must be a file name of at most \(maximumName) bytes, without '/', without '.' at its beginning, without control characters"
+                    "must be a file name of at most \(maximumName) bytes, without '/', without '.' at its beginning, "
+                        + "without control characters"
                 )
             }
             guard stem.utf8.count <= maximumName else {

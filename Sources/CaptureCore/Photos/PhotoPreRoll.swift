@@ -21,11 +21,14 @@ extension BusError {
     public static func momentNotHeld(device: String, ago: Int64, preRoll: Int, oldest: Int64?) -> BusError {
         let message =
             if preRoll == 0 {
-                "No running session keeps pictures of \(device). Set preRoll (milliseconds) of a photo output with session.configure."
+                "No running session keeps pictures of \(device). Set preRoll (milliseconds) of a photo output with "
+                    + "session.configure."
             } else if oldest == nil {
-                "No picture of \(device) has been kept yet. It has just started to stream, or pictures of its format can't be kept."
+                "No picture of \(device) has been kept yet. It has just started to stream, or pictures of its format "
+                    + "can't be kept."
             } else {
-                "That moment of \(device) is not held any more, only the last \(seconds(oldest)) are; ask for a later one"
+                "That moment of \(device) is not held any more, only the last \(seconds(oldest)) are; ask for a later "
+                    + "one"
                     + (preRoll < PhotoPreRoll.longest ? ", or give the photo output a longer preRoll." : ".")
             }
         return BusError(

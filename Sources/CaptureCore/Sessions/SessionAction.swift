@@ -90,7 +90,8 @@ public enum SessionAction: Hashable, Sendable {
         default:
             throw .invalidParams(
                 place,
-                "is not an action; the actions are addInput, removeInput, setInput, addOutput, removeOutput, setOutput, preset, "
+                "is not an action; the actions are addInput, removeInput, setInput, addOutput, removeOutput, "
+                    + "setOutput, preset, "
                     + "priority and connection")
         }
     }

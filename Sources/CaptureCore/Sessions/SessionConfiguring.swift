@@ -124,7 +124,8 @@ extension CaptureSession {
         guard input.frameRate == nil else {
             throw .invalidParams(
                 path,
-                "frameRate: \(input.device) is a microphone and has no frame rate; set a sample rate with activeFormat, as in {\"rate\": 48000}"
+                "frameRate: \(input.device) is a microphone and has no frame rate; set a sample rate with "
+                    + "activeFormat, as in {\"rate\": 48000}"
             )
         }
         guard let sound = surroundings.device(input.device)?.sound else { return }
@@ -132,7 +133,8 @@ extension CaptureSession {
             let known = sound.dataSources.map(\.id)
             throw .invalidParams(
                 path,
-                "preferredDataSource: \(input.device) has no data source '\(id)'; it has \(known.isEmpty ? "none" : known.joined(separator: ", "))"
+                "preferredDataSource: \(input.device) has no data source '\(id)'; it has "
+                    + "\(known.isEmpty ? "none" : known.joined(separator: ", "))"
             )
         }
         if let request = input.activeFormat { _ = try sound.format(of: request, device: input.device, mode: .exact) }
@@ -145,7 +147,8 @@ extension CaptureSession {
                 let words = SessionPreset.supported(by: formats).map(\.rawValue)
                 throw BusError(
                     .presetUnsupported,
-                    "\(input.device) has no format for the preset \(preset.rawValue); it has \(words.joined(separator: ", ")).",
+                    "\(input.device) has no format for the preset \(preset.rawValue); it has "
+                        + "\(words.joined(separator: ", ")).",
                     ["device": .string(input.device), "supported": JSONValue(words)])
             }
         }
@@ -310,7 +313,8 @@ extension SessionOutput {
         guard others == SessionAction.OutputOptions() else {
             throw .invalidParams(
                 path,
-                "a photo output has no options of its own but preRoll, photoSettingsForSceneMonitoring and those of live photos"
+                "a photo output has no options of its own but preRoll, photoSettingsForSceneMonitoring and those of "
+                    + "live photos"
             )
         }
         var output = self

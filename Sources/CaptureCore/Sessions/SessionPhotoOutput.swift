@@ -11,7 +11,8 @@ extension CaptureSession {
         let cameras = connections(of: output.id).filter(\.isEnabled)
         guard cameras.count == 1, let camera = cameras.first?.input else {
             return
-                "a live photo needs exactly one camera; the photo output has \(cameras.isEmpty ? "none" : "\(cameras.count)")"
+                "a live photo needs exactly one camera; the photo output has "
+                + "\(cameras.isEmpty ? "none" : "\(cameras.count)")"
         }
         guard let formats = device(camera)?.formats else { return nil }
         guard formats.contains(where: { !$0.pixelFormat.photoCodecs.isEmpty }) else {

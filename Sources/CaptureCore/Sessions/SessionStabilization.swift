@@ -26,7 +26,8 @@ extension CaptureSession {
         else { return }
         throw BusError(
             .controlUnsupported,
-            "\(device)'s pictures can't be stabilized as \(mode.rawValue) in this format; it has \(supported.joined(separator: ", ")).",
+            "\(device)'s pictures can't be stabilized as \(mode.rawValue) in this format; it has "
+                + "\(supported.joined(separator: ", ")).",
             [
                 "device": .string(device), "control": "preferredVideoStabilizationMode",
                 "supported": JSONValue(supported),

@@ -46,7 +46,8 @@ public struct SoundPlanner: Sendable {
         guard change.frameRate == nil else {
             throw .invalidParams(
                 ConfigurationChange.path(of: "frameRate", in: path),
-                "\(change.device) is a microphone and has no frame rate; set a sample rate with activeFormat, as in {\"rate\": 48000}")
+                "\(change.device) is a microphone and has no frame rate; set a sample rate with activeFormat, as in "
+                    + "{\"rate\": 48000}")
         }
         var plan = SoundPlan()
         if let request = change.activeFormat {

@@ -162,12 +162,18 @@ final class ClientReceiverThread: @unchecked Sendable {
 
     private func admit(_ descriptor: consuming FileDescriptor) {
         guard let peer = PeerCredentials(of: descriptor.rawValue), peer.pid == owner.pid, peer.uid == owner.uid else {
-            return Self.tell(descriptor.rawValue, "unauthorized", "only the process that created this source may send frames")
+            return Self.tell(
+                descriptor.rawValue, "unauthorized",
+                "only the process that created this source may send "
+                    + "frames")
         }
         // One that has gone may not have had its turn yet.
         receive()
         guard writer == nil else {
-            return Self.tell(descriptor.rawValue, "deviceBusy", "another connection is open; only one is allowed at a time")
+            return Self.tell(
+                descriptor.rawValue, "deviceBusy",
+                "another connection is open; only one is allowed at a "
+                    + "time")
         }
         writer = Writer(descriptor)
     }

@@ -199,7 +199,8 @@ final class PictureReceiver: @unchecked Sendable {
             .formatChanged,
             BusError(
                 .formatUnsupported,
-                "\(camera.id) gives \(PixelFormat(code: description.format).name) \(description.width)x\(description.height) now, on which this movie can't go on.",
+                "\(camera.id) gives \(PixelFormat(code: description.format).name) "
+                    + "\(description.width)x\(description.height) now, on which this movie can't go on.",
                 ["nearest": .null]))
         return false
     }

@@ -219,7 +219,8 @@ final class SoundReceiver: @unchecked Sendable {
                     .formatChanged,
                     BusError(
                         .formatUnsupported,
-                        "\(microphone.id) gives \(new.format.sampleFormat.rawValue) at \(new.format.rate) Hz with \(new.format.channels) channels now, on which this movie can't go on.",
+                        "\(microphone.id) gives \(new.format.sampleFormat.rawValue) at \(new.format.rate) Hz with "
+                            + "\(new.format.channels) channels now, on which this movie can't go on.",
                         ["nearest": .null]))
                 return false
             }

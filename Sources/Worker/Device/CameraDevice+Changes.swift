@@ -229,7 +229,8 @@ extension CameraDevice {
         _ description: DeviceDescription, _ adjustments: inout [Adjustment]
     ) throws(BusError) {
         let why =
-            "\(device) makes \(given.pixelFormat.name) \(given.dimensions) of \(wanted.pixelFormat.name) \(wanted.dimensions)."
+            "\(device) makes \(given.pixelFormat.name) \(given.dimensions) of \(wanted.pixelFormat.name) "
+            + "\(wanted.dimensions)."
         let nearest = DeviceConfiguration(formatID: description.formatID(of: given), format: given).json["activeFormat"]
         guard mode == .nearest else {
             throw BusError(.formatUnsupported, why, ["device": .string(device), "nearest": nearest ?? .null])

@@ -153,7 +153,10 @@ final class CameraDevice {
         }
         isStreaming = true
         guard let ring, stream.slots.count == ring.slots.count else {
-            throw SourceError(.failed, operation: "start", message: "the device streams into memory that is not its own")
+            throw SourceError(
+                .failed, operation: "start",
+                message: "the device streams into memory that is not its "
+                    + "own")
         }
         return (stream, ring)
     }

@@ -233,7 +233,10 @@ final class ConfigurationRestorer {
                 NotRestored(
                     path: path, wanted: value.json, present: given?.json ?? .null,
                     why: why
-                        ?? (given == nil ? "It can't be read now." : "The device accepts the value but doesn't keep it."))
+                        ?? (given == nil
+                            ? "It can't be read now."
+                            : "The device accepts the value but doesn't keep "
+                                + "it."))
             )
         }
         return differences

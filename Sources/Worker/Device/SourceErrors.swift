@@ -38,13 +38,15 @@ extension BusError {
         case .controlBusy:
             self.init(
                 .controlBusy,
-                "\(error.control ?? "A control") of \(device) can't be set now; an automatic mode may have it. (\(detail))",
+                "\(error.control ?? "A control") of \(device) can't be set now; an automatic mode may have it. "
+                    + "(\(detail))",
                 ["device": .string(device), "control": error.control.map(JSONValue.string) ?? .null])
         case .noResources:
             // ENOSPC is the USB controller's bandwidth, ENOMEM the kernel's memory: both are a limit that others share.
             self.init(
                 .limitExceeded,
-                "\(device) has no bandwidth on its bus or no memory; choose a smaller format or stop another camera. (\(detail))",
+                "\(device) has no bandwidth on its bus or no memory; choose a smaller format or stop another camera. "
+                    + "(\(detail))",
                 ["device": .string(device), "limit": "deviceResources"])
         case .notPermitted:
             // EPERM is not the file's mode: a unit's DeviceAllow=, which goes by the drivers that were loaded when it
@@ -58,7 +60,9 @@ extension BusError {
                 ["device": .string(device), "status": "restricted", "needed": "access to the device node"])
         case .silent:
             self.init(
-                .interrupted, "\(device) delivers no pictures at the moment; check the device if that does not change. (\(detail))",
+                .interrupted,
+                "\(device) delivers no pictures at the moment; check the device if that does not change. "
+                    + "(\(detail))",
                 ["device": .string(device), "interruption": "noFrames"])
         case .failed:
             self.init(.internalError, "\(device) failed: \(detail)", ["device": .string(device)])

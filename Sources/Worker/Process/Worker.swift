@@ -62,7 +62,8 @@ public final class Worker {
             return try StandIn(json: json)
         } catch {
             logger.error(
-                "the settings made for a photo on this device can't be read; they stay", metadata: ["problem": "\(error)"])
+                "the device keeps the settings of a photo: the original ones can't be read",
+                metadata: ["problem": "\(error)"])
             return nil
         }
     }

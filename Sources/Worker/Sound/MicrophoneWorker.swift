@@ -67,7 +67,8 @@ public final class MicrophoneWorker {
                 perUser: options.connectionsPerUser, total: options.connections, lasting: nil,
                 unauthorized: BusError(
                     .unauthorized,
-                    "This user may not hear this microphone; authorization.status says why, and 'camerabus ask audio --reason TEXT' asks for it.",
+                    "This user may not hear this microphone; authorization.status says why, and 'camerabus ask audio "
+                        + "--reason TEXT' asks for it.",
                     ["status": "denied", "needed": "audio"]))
             let clock = CallClock()
             let thread = try DeviceThread(
@@ -280,7 +281,8 @@ public final class MicrophoneWorker {
     private var obstacle: BusError? {
         let halt = BusError(
             .interrupted,
-            "\(options.device) was stopped, as the machine is under too much pressure; its sound comes again when that is over.",
+            "\(options.device) was stopped, as the machine is under too much pressure; its sound comes again when that "
+                + "is over.",
             [
                 "device": .string(options.device),
                 "interruption": .string(InterruptionReason.videoDeviceNotAvailableDueToSystemPressure.rawValue),

@@ -68,7 +68,8 @@ final class SoundRenditionWork {
         }
         return BusError(
             .formatUnsupported,
-            "\(rendition) can't be made from \(source.channels) channels at \(source.rate) Hz; \(nearest) can (\(error)).",
+            "\(rendition) can't be made from \(source.channels) channels at \(source.rate) Hz; \(nearest) can "
+                + "(\(error)).",
             ["nearest": .string(nearest.description)])
     }
 

@@ -44,7 +44,8 @@ final class SubscriberService {
             lasting: Rendition(.native),
             unauthorized: BusError(
                 .unauthorized,
-                "This user has no permission for this camera. authorization.status says why; 'camerabus ask video --reason TEXT' requests it.",
+                "This user has no permission for this camera. authorization.status says why; 'camerabus ask video "
+                    + "--reason TEXT' requests it.",
                 ["status": "denied", "needed": "video"]))
         connect()
     }

@@ -34,7 +34,8 @@ struct ErrorText {
             let holder = error.data["holder"].flatMap { $0.isNull ? nil : $0 }
             let whose = holder.map { "is still locked by \(ValueText.holder($0))" } ?? "was not released in time"
             return
-                "\(device ?? "The device") \(whose). Use a longer --wait; 'camerabus locks' lists the clients that wait."
+                "\(device ?? "The device") \(whose). Use a longer --wait; 'camerabus locks' lists the clients that "
+                + "wait."
         case .lockRequired:
             if command == "lock" { return error.message }
             guard let device else { return "This needs a lock on the device: \(locking("DEVICE"))." }
@@ -76,7 +77,8 @@ struct ErrorText {
         case .methodNotFound:
             return command == "call"
                 ? "\(Self.beforeSemicolon(error.message)); 'camerabus call bus.methods' lists the methods."
-                : "This bus does not support that. It may be older than this program; 'camerabus status' shows its version."
+                : "This bus does not support that. It may be older than this program; 'camerabus status' shows its "
+                    + "version."
         case .unauthorized where error.data["needed"] == "admin":
             return
                 "Only administrators may do that: root, the user that runs the bus, "

@@ -50,7 +50,8 @@ struct FileNamePattern: ExpressibleByArgument, Hashable {
             rest = rest.dropFirst(digits.count)
             guard rest.popFirst() == "d", let width = digits.isEmpty ? 0 : Int(digits), width <= 20 else {
                 throw ValidationError(
-                    "after '%' only 'd', 's', or a width up to 20 and 'd' ('%05d') is possible; write '%%' for a percent sign"
+                    "after '%' only 'd', 's', or a width up to 20 and 'd' ('%05d') is possible; write '%%' for a "
+                        + "percent sign"
                 )
             }
             parts.append(.text(text))

@@ -8,7 +8,8 @@ struct BusCheck: Check {
         case .answered:
             let count = facts.bus.devices.count
             return .healthy(
-                "\(facts.bus.version ?? "a bus") \(facts.remote == nil ? "in" : "at") \(facts.bus.directory ?? "?"), \(count) device\(count == 1 ? "" : "s")"
+                "\(facts.bus.version ?? "a bus") \(facts.remote == nil ? "in" : "at") \(facts.bus.directory ?? "?"), "
+                    + "\(count) device\(count == 1 ? "" : "s")"
             )
         case .unusable(let why):
             let directory = facts.bus.directory ?? facts.directories.first?.path

@@ -29,7 +29,8 @@ struct ClockCheck: Check {
                     "clocks-apart", remote.host,
                     meaning:
                         "The clock of \(remote.host) is \(milliseconds(Int64(clamping: clock.offset.magnitude))) ms "
-                        + "\(isAhead ? "ahead of" : "behind") this machine's. Frames of both machines can't be matched.",
+                        + "\(isAhead ? "ahead of" : "behind") this machine's. Frames of both machines can't be "
+                        + "matched.",
                     remedy: clock.isKeptHere ? remote.there("timedatectl") : "timedatectl",
                     advice:
                         "An NTP client on both machines keeps the difference within milliseconds: 'apt install chrony'."

@@ -15,7 +15,8 @@ struct DeviceErrorCheck: Check {
         return Finding(
             "replay-ended", id, meaning: message, remedy: "camerabus fault \(id.shellWord) replug",
             advice:
-                "A replay without repetition ends like this; the command starts it again. A missing or damaged file is named above. "
+                "A replay without repetition ends like this; the command starts it again. A missing or damaged file is "
+                + "named above. "
                 + "The bus looks for it again by itself; 'ffprobe' shows its content.")
     }
 
@@ -27,7 +28,8 @@ struct DeviceErrorCheck: Check {
                 "device-disconnected", id, meaning: "\(id) is not connected.",
                 remedy: "sudo dmesg | tail",
                 advice:
-                    "Plug it in. It comes back with the same name and settings. If it disconnects by itself, try another cable, "
+                    "Plug it in. It comes back with the same name and settings. If it disconnects by itself, try "
+                    + "another cable, "
                     + "port or powered hub.")
         }
         guard let error = device["error"], !error.isNull else { return nil }

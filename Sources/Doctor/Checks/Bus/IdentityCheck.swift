@@ -11,8 +11,10 @@ struct IdentityCheck: Check {
         let notes = alike.sorted { $0.key < $1.key }.map { _, cameras in
             let ports = cameras.map(\.port).sorted().joined(separator: ", ")
             return
-                "\(cameras.count) of \(cameras[0].name ?? cameras[0].vendor) have \(cameras[0].serial == nil ? "no" : "the same") "
-                + "serial number. The bus identifies them by their ports (\(ports)). To keep their names, do not change the ports."
+                "\(cameras.count) of \(cameras[0].name ?? cameras[0].vendor) have "
+                + "\(cameras[0].serial == nil ? "no" : "the same") "
+                + "serial number. The bus identifies them by their ports (\(ports)). To keep their names, do not "
+                + "change the ports."
         }
         return .healthy("cameras of the same model are identified by their ports", notes: notes)
     }

@@ -15,7 +15,8 @@ struct PermissionCheck: Check {
                 count == 0
                 ? []
                 : [
-                    "\(count) request\(count == 1 ? "" : "s") for permission without an answer: 'camerabus permissions' lists them."
+                    "\(count) request\(count == 1 ? "" : "s") for permission without an answer: 'camerabus "
+                        + "permissions' lists them."
                 ]
             return .healthy("you have permission for cameras", notes: notes)
         case "notDetermined":
@@ -48,7 +49,8 @@ struct PermissionCheck: Check {
             Finding(
                 "permission-remote",
                 meaning:
-                    "The bus on the other machine refuses cameras to \(name)\(remote.role.map { " with the role \($0)" } ?? "").",
+                    "The bus on the other machine refuses cameras to "
+                    + "\(name)\(remote.role.map { " with the role \($0)" } ?? "").",
                 remedy: "sudoedit /etc/camerabus/camerabus.toml",
                 advice:
                     "Change remote_role in [permission] there, then run 'systemctl reload camerabusd'. "

@@ -47,7 +47,8 @@ struct RemoteCheck: Check {
     private func advice(_ problem: RemoteFacts.Problem) -> String? {
         switch problem {
         case .settings:
-            "$CAMERABUS_SERVER_KEY is the public key of the gateway, or a file that contains it. $CAMERABUS_KEY is the file from "
+            "$CAMERABUS_SERVER_KEY is the public key of the gateway, or a file that contains it. $CAMERABUS_KEY is the "
+                + "file from "
                 + "'camerabus keys new'."
         case .silence: "If the machine itself answers, a firewall may block the port."
         case .key: "Choose any name; others see it as the holder of locks."

@@ -59,7 +59,8 @@ struct RuntimeDirectoryCheck: Check {
                 Finding(
                     "runtime-directory-group", path,
                     meaning:
-                        "It belongs to the group \(facts.groupName(directory.gid)), so members of camerabus have no access.",
+                        "It belongs to the group \(facts.groupName(directory.gid)), so members of camerabus have no "
+                        + "access.",
                     remedy: facts.service.unit != nil && facts.service.hasSystemd
                         ? "sudo systemctl restart camerabusd" : "sudo chgrp camerabus \(path.shellWord)"))
         }
@@ -81,7 +82,8 @@ struct RuntimeDirectoryCheck: Check {
             return Finding(
                 "runtime-directory-owner", path,
                 meaning:
-                    "It belongs to uid \(directory.uid), and may contain a bus of that user; you are uid \(facts.user.uid).",
+                    "It belongs to uid \(directory.uid), and may contain a bus of that user; you are uid "
+                    + "\(facts.user.uid).",
                 remedy: "ls -ld \(path.shellWord)",
                 advice: "For your own bus use another directory: 'camerabusd --runtime-dir DIRECTORY'.")
         }

@@ -30,7 +30,8 @@ struct WorkerCheck: Check {
                         "driver-hangs", id, meaning: "The driver of \(id) has not answered for a while.",
                         remedy: "sudo dmesg | tail",
                         advice:
-                            "After 10 s its process is restarted. If this happens again and again, unplug the camera and plug it in again."
+                            "After 10 s its process is restarted. If this happens again and again, unplug the camera "
+                            + "and plug it in again."
                     ))
             }
         }

@@ -27,16 +27,20 @@ struct BandwidthCheck: Check {
                     Finding(
                         "usb-bandwidth", "USB bus \(bus)",
                         meaning:
-                            "\(names) share one USB 2 bus. Their formats need \(megabytes(sum)) MB/s; the bus has about "
-                            + "\(megabytes(Self.highSpeedRoom)) MB/s. The last one to start is refused ('No space left on device').",
+                            "\(names) share one USB 2 bus. Their formats need \(megabytes(sum)) MB/s; the bus has "
+                            + "about "
+                            + "\(megabytes(Self.highSpeedRoom)) MB/s. The last one to start is refused ('No space left "
+                            + "on device').",
                         remedy: "camerabus format \(largest.device.shellWord) \(largest.size) --pixel MJPG",
                         advice:
-                            "Without MJPG (see 'camerabus formats') use a smaller size, a lower rate (--fps), or a port of another controller "
+                            "Without MJPG (see 'camerabus formats') use a smaller size, a lower rate (--fps), or a "
+                            + "port of another controller "
                             + "(see 'lsusb -t')."
                     ))
             } else {
                 notes.append(
-                    "\(names) share USB bus \(bus) (480 Mb/s), which can carry one uncompressed 720p30 stream. Use MJPG for more."
+                    "\(names) share USB bus \(bus) (480 Mb/s), which can carry one uncompressed 720p30 stream. Use "
+                        + "MJPG for more."
                 )
             }
         }

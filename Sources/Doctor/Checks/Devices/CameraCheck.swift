@@ -17,7 +17,8 @@ struct CameraCheck: Check {
                 "no-camera", meaning: "The kernel knows no camera, and there is none on USB.",
                 remedy: "camerabusd --virtual 2",
                 advice:
-                    "Plug one in, then check 'sudo dmesg | tail'. Virtual cameras work without one. In a virtual machine or "
+                    "Plug one in, then check 'sudo dmesg | tail'. Virtual cameras work without one. In a virtual "
+                    + "machine or "
                     + "container, pass the camera through.")
         ])
     }

@@ -36,7 +36,8 @@ struct DriverCheck: Check {
                     : "sudo modprobe uvcvideo",
                 advice: isFile
                     ? nil
-                    : "To make this permanent, remove it from GRUB_CMDLINE_LINUX in /etc/default/grub, then run 'sudo update-grub'."
+                    : "To make this permanent, remove it from GRUB_CMDLINE_LINUX in /etc/default/grub, then run 'sudo "
+                        + "update-grub'."
             )
         }
         return Finding(

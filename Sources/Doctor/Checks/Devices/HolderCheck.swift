@@ -29,7 +29,8 @@ struct HolderCheck: Check {
         return Finding(
             "camera-held", node.path,
             meaning:
-                "\(holder.name.isEmpty ? "A process" : holder.name) (pid \(holder.pid), uid \(holder.uid)) has \(node.path) open. "
+                "\(holder.name.isEmpty ? "A process" : holder.name) (pid \(holder.pid), uid \(holder.uid)) has "
+                + "\(node.path) open. "
                 + "While it streams, no other program can.",
             remedy: remedy, advice: advice)
     }
@@ -40,7 +41,8 @@ struct HolderCheck: Check {
         case "pipewire", "wireplumber":
             (
                 "systemctl --user stop wireplumber pipewire",
-                "It keeps a camera while one of its clients streams, for example a browser. Closing that client is enough."
+                "It keeps a camera while one of its clients streams, for example a browser. Closing that client is "
+                    + "enough."
             )
         case "motion", "mediamtx", "go2rtc", "ustreamer", "mjpg_streamer", "camera-streamer":
             (

@@ -13,7 +13,8 @@ struct PortSpeedCheck: Check {
                     Finding(
                         "usb-slow-port", camera.title,
                         meaning:
-                            "It runs at \(Int(camera.speed)) Mb/s, which is too slow for pictures. The cause is a bad cable or a USB 1 hub.",
+                            "It runs at \(Int(camera.speed)) Mb/s, which is too slow for pictures. The cause is a bad "
+                            + "cable or a USB 1 hub.",
                         remedy: "lsusb -t", advice: "Try another cable and a port of the machine itself."))
             } else if camera.isSuperSpeedCapable == true {
                 findings.append(

@@ -11,7 +11,8 @@ struct USBPowerCheck: Check {
                 meaning: "It was suspended to save power, and did not wake up.",
                 remedy: "echo on | sudo tee /sys/bus/usb/devices/\(camera.port)/power/control",
                 advice:
-                    "Unplug it and plug it in again first. A udev rule makes this permanent: ATTR{idVendor}==\"\(camera.vendor)\", "
+                    "Unplug it and plug it in again first. A udev rule makes this permanent: "
+                    + "ATTR{idVendor}==\"\(camera.vendor)\", "
                     + "ATTR{idProduct}==\"\(camera.product)\", TEST==\"power/control\", ATTR{power/control}=\"on\".")
         }
         let sleepy = cameras.filter(\.isAutosuspended)

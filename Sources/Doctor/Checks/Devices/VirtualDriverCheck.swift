@@ -9,7 +9,8 @@ struct VirtualDriverCheck: Check {
             let nodes = facts.nodes.filter { $0.driver == driver }.map(\.path)
             let made = nodes.isEmpty ? "" : " (\(nodes.joined(separator: ", ")))"
             return driver == "v4l2loopback"
-                ? "v4l2loopback\(made) shows the frames of another program, and nothing without one. It has no priorities, so a lock "
+                ? "v4l2loopback\(made) shows the frames of another program, and nothing without one. It has no "
+                    + "priorities, so a lock "
                     + "has no effect on it."
                 : "\(driver)\(made) makes test pictures."
         }

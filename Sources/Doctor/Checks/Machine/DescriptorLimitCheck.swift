@@ -18,11 +18,13 @@ struct DescriptorLimitCheck: Check {
                     + "with fewer than \(Self.needed) it refuses clients early.",
                 remedy: isService
                     ? "sudo mkdir -p \(Self.dropIns) && printf '[Service]\\nLimitNOFILE=65536\\n' | sudo tee "
-                        + "\(Self.dropIns)/limits.conf && sudo systemctl daemon-reload && sudo systemctl restart camerabusd"
+                        + "\(Self.dropIns)/limits.conf && sudo systemctl daemon-reload && sudo systemctl restart "
+                        + "camerabusd"
                     : "sudo prlimit --pid $$ --nofile=65536",
                 advice: isService
                     ? nil
-                    : "This is only for this shell. To make it permanent, write '* hard nofile 65536' into /etc/security/limits.conf and log in again."
+                    : "This is only for this shell. To make it permanent, write '* hard nofile 65536' into "
+                        + "/etc/security/limits.conf and log in again."
             )
         ])
     }

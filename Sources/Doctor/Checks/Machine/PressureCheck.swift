@@ -45,13 +45,15 @@ struct PressureCheck: Check {
         }
         if !untold.isEmpty {
             notes.append(
-                "The kernel does not report when \(Self.list(untold.map(\.1))) are short (/proc/pressure). It needs CONFIG_PSI, and psi=1 "
+                "The kernel does not report when \(Self.list(untold.map(\.1))) are short (/proc/pressure). It needs "
+                    + "CONFIG_PSI, and psi=1 "
                     + "if that is off by default.")
         }
         let late = Self.names.filter { name, _ in sources[name] == "reading" }
         if !late.isEmpty {
             notes.append(
-                "The bus may set no trigger for \(Self.list(late.map(\.1))), and checks only every ten seconds while a camera streams. As "
+                "The bus may set no trigger for \(Self.list(late.map(\.1))), and checks only every ten seconds while a "
+                    + "camera streams. As "
                     + "root, or from Linux 6.4 on, it may.")
         }
         if sources["systemTemperature"] == "none" || (sources.isEmpty && known.zones == 0) {

@@ -15,11 +15,13 @@ struct ProcessVisibilityCheck: Check {
             Finding(
                 "processes-hidden", "/proc",
                 meaning:
-                    "Other users' processes are hidden (hidepid=\(hiding.option)). A bus that does not run as root can't see its "
+                    "Other users' processes are hidden (hidepid=\(hiding.option)). A bus that does not run as root "
+                    + "can't see its "
                     + "clients: their locks last 10 s unless renewed, and it can't tell which program uses a camera.",
                 remedy: group.map { "sudo usermod -aG \($0) \(account)" } ?? "sudo mount -o remount,hidepid=0 /proc",
                 advice: group == nil
-                    ? "To make this permanent, change /etc/fstab. To keep hidepid, mount /proc with gid= of a group, and add the bus's user to it."
+                    ? "To make this permanent, change /etc/fstab. To keep hidepid, mount /proc with gid= of a group, "
+                        + "and add the bus's user to it."
                     : "Then restart the bus.")
         ])
     }

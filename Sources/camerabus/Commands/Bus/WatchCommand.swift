@@ -44,7 +44,8 @@ struct WatchCommand: BusCommand {
         if let number, number < 1 { throw ValidationError("--number takes a number greater than 0.") }
         if let topic = topics.first(where: { ["frame", "buffer", "audio", "level"].contains(Self.firstSegment($0)) }) {
             throw ValidationError(
-                "'\(topic)' is a topic of the device's own socket. Use 'camerabus frames' for frames and 'camerabus sound' for sound."
+                "'\(topic)' is a topic of the device's own socket. Use 'camerabus frames' for frames and 'camerabus "
+                    + "sound' for sound."
             )
         }
         if let topic = topics.first(where: { !Self.isKnown(Self.complete($0)) }) {

@@ -129,7 +129,8 @@ struct FormatCommand: BusCommand {
                 throw Failure(
                     status: ExitStatus.refused,
                     description:
-                        "The size of \(device) is not known yet. Give one: camerabus format \(device) WIDTHxHEIGHT --pixel …"
+                        "The size of \(device) is not known yet. Give one: camerabus format \(device) WIDTHxHEIGHT "
+                        + "--pixel …"
                 )
             }
             wish = .size(width: Int(width), height: Int(height))

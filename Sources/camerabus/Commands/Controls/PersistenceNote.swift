@@ -7,7 +7,8 @@ enum PersistenceNote {
     static func note(isKept: Bool) {
         guard !isKept else { return }
         Output.note(
-            "The change could not be written to the disk. It is lost when the bus ends; the log of the bus shows the cause."
+            "The change could not be written to the disk. It is lost when the bus ends; the log of the bus shows the "
+                + "cause."
         )
     }
 }

@@ -99,7 +99,8 @@ struct FaultCommand: BusCommand {
             || level != nil
         {
             throw ValidationError(
-                "With --script, --list and --cancel no other options of a fault are allowed. Write them into the script."
+                "With --script, --list and --cancel no other options of a fault are allowed. Write them into the "
+                    + "script."
             )
         }
     }

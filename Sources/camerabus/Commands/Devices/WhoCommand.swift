@@ -95,7 +95,8 @@ struct WhoCommand: BusCommand {
             Output.note(
                 CurrentProcess.uid == 0
                     ? "Some processes are not visible here, not even to root. One of them may have a device open."
-                    : "Other users' processes are not visible. 'sudo camerabus who' shows whether one of them has a device open."
+                    : "Other users' processes are not visible. 'sudo camerabus who' shows whether one of them has a "
+                        + "device open."
             )
         }
     }

@@ -182,8 +182,10 @@ struct FramesCommand: BusCommand {
             try await client.authorization(timeout: timeout)["video"] == "notDetermined"
         else { return }
         Output.note(
-            "You have no permission for cameras yet. The request was sent to the administrators; one of them allows it with "
-                + "'camerabus allow \(client.greeting.uid) video'. Use 'camerabus ask video --reason TEXT' to add a reason."
+            "You have no permission for cameras yet. The request was sent to the administrators; one of them allows it "
+                + "with "
+                + "'camerabus allow \(client.greeting.uid) video'. Use 'camerabus ask video --reason TEXT' to add a "
+                + "reason."
         )
     }
 
@@ -191,7 +193,8 @@ struct FramesCommand: BusCommand {
     private var isSeries: Bool { output?.isStandardOutput == false || number != nil }
 
     static func interruption(_ count: Int, of number: Int?) -> String {
-        "Interrupted after \(number.map { "\(count) of \($0)" } ?? "\(count)") \((number ?? count) == 1 ? "frame" : "frames")."
+        "Interrupted after \(number.map { "\(count) of \($0)" } ?? "\(count)") "
+            + "\((number ?? count) == 1 ? "frame" : "frames")."
     }
 
     // False: its pixels were overwritten.

@@ -62,7 +62,8 @@ struct Download {
             throw Failure(
                 status: ExitStatus.refused,
                 description:
-                    "This bus does not support downloads. It may be older than this program; 'camerabus status' shows its version."
+                    "This bus does not support downloads. It may be older than this program; 'camerabus status' shows "
+                    + "its version."
             )
         }
         defer { if isTerminal { Output.progress("") } }

@@ -41,7 +41,8 @@ enum LibraryText {
             rows.append(
                 (
                     "picture",
-                    "\(ValueText.plain(video["codec"])) \(ValueText.plain(video["width"]))x\(ValueText.plain(video["height"]))"
+                    "\(ValueText.plain(video["codec"])) "
+                        + "\(ValueText.plain(video["width"]))x\(ValueText.plain(video["height"]))"
                 ))
         }
         if let photo {

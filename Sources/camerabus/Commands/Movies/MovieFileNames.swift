@@ -98,7 +98,8 @@ struct MovieFileNames {
         Failure(
             status: ExitStatus.refused,
             description:
-                "pathNotAllowed: The bus may not write there, and you have no permission to copy the movie from its library. "
+                "pathNotAllowed: The bus may not write there, and you have no permission to copy the movie from its "
+                + "library. "
                 + "Ask for it with 'camerabus ask library --reason TEXT'.")
     }
 

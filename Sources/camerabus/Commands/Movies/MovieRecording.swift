@@ -77,7 +77,8 @@ struct MovieRecording {
                 await giveUp()
                 try await startAll(intoLibrary: true)
                 Output.note(
-                    "The bus may not write there. It records into its library; the movie is copied from there at the end."
+                    "The bus may not write there. It records into its library; the movie is copied from there at the "
+                        + "end."
                 )
             }
         } catch {
@@ -88,7 +89,8 @@ struct MovieRecording {
         for media in Set(movies.flatMap(\.blank)).sorted() {
             Output.note(
                 "You have no permission for the \(media == "audio" ? "microphone" : "camera"). The movie contains "
-                    + "\(media == "audio" ? "silence" : "black") instead. Ask with 'camerabus ask \(media) --reason TEXT'."
+                    + "\(media == "audio" ? "silence" : "black") instead. Ask with 'camerabus ask \(media) --reason "
+                    + "TEXT'."
             )
         }
         for movie in movies { if let problem = movie.sideCarProblem { Output.note(Table.printable(problem)) } }

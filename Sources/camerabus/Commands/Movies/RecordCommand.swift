@@ -91,7 +91,8 @@ struct RecordCommand: BusCommand {
                 || limits.minFree != nil || limits.resilient
             guard !isOfFile else {
                 throw ValidationError(
-                    "--type, --fps, --fragment, --max-size, --min-free and --resilient are only for files, not for --to."
+                    "--type, --fps, --fragment, --max-size, --min-free and --resilient are only for files, not for "
+                        + "--to."
                 )
             }
         }
@@ -100,7 +101,8 @@ struct RecordCommand: BusCommand {
             try checkEnding(output)
             if limits.detach, force {
                 throw ValidationError(
-                    "--force can't be used with --detach: this program must wait for the end of the movie to replace the file."
+                    "--force can't be used with --detach: this program must wait for the end of the movie to replace "
+                        + "the file."
                 )
             }
         } else if force {

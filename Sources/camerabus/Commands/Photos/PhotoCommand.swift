@@ -264,14 +264,16 @@ struct PhotoOptions: ParsableArguments {
             let others = exposing + [("--flash", flash ?? "off" != "off"), ("--stabilization", stabilization)]
             if let (option, _) = others.first(where: \.1) {
                 throw ValidationError(
-                    "\(option) can't be used with --ago, which takes one JPEG per camera with the settings of that moment."
+                    "\(option) can't be used with --ago, which takes one JPEG per camera with the settings of that "
+                        + "moment."
                 )
             }
         }
         if live {
             if let (option, _) = (exposing + [("--ago", ago != nil)]).first(where: \.1) {
                 throw ValidationError(
-                    "\(option) can't be used with --live, which takes one JPEG now, in the size that the camera streams."
+                    "\(option) can't be used with --live, which takes one JPEG now, in the size that the camera "
+                        + "streams."
                 )
             }
         } else if microphone != nil {

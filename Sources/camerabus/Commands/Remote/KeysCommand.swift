@@ -212,7 +212,8 @@ extension KeysCommand {
             } catch {
                 let hint =
                     error.isAbsent
-                    ? " The gateway makes this file at its first start with [tcp], next to its own keys (tcp.server_key). "
+                    ? " The gateway makes this file at its first start with [tcp], next to its own keys "
+                        + "(tcp.server_key). "
                         + "If it is elsewhere, name it with --file."
                     : ""
                 throw Failure(status: ExitStatus.refused, description: "\(error).\(hint)")

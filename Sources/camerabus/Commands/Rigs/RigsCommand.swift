@@ -89,7 +89,8 @@ extension RigsCommand {
         @Option(
             parsing: .unconditional,
             help: ArgumentHelp(
-                "The largest time between frames of a set (default: half of the time between frames of the leading device).",
+                "The largest time between frames of a set (default: half of the time between frames of the leading "
+                    + "device).",
                 valueName: "milliseconds"))
         var tolerance: Double?
 

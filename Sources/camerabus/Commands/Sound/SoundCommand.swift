@@ -188,8 +188,10 @@ enum MicrophoneInput {
             try await client.authorization(timeout: timeout)["audio"] == "notDetermined"
         else { return }
         Output.note(
-            "You have no permission for microphones yet. The request was sent to the administrators; one of them allows it with "
-                + "'camerabus allow \(client.greeting.uid) audio'. Use 'camerabus ask audio --reason TEXT' to add a reason."
+            "You have no permission for microphones yet. The request was sent to the administrators; one of them "
+                + "allows it with "
+                + "'camerabus allow \(client.greeting.uid) audio'. Use 'camerabus ask audio --reason TEXT' to add a "
+                + "reason."
         )
     }
 

@@ -35,7 +35,8 @@ struct InteractiveTake {
     static var hasTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
     static let help =
-        "Enter starts and ends a segment. d deletes the last segment, x deletes all, f joins them (press Enter after each letter)."
+        "Enter starts and ends a segment. d deletes the last segment, x deletes all, f joins them (press Enter after "
+        + "each letter)."
 
     /// Reads the command.
     ///

@@ -91,7 +91,8 @@ extension TakeCommand {
 
         @Option(
             help: ArgumentHelp(
-                "The largest picture of the finished movie, such as 1280x720; larger ones are scaled (default: no limit).",
+                "The largest picture of the finished movie, such as 1280x720; larger ones are scaled (default: no "
+                    + "limit).",
                 valueName: "size"),
             completion: .list(["640x480", "960x540", "1280x720", "1920x1080", "3840x2160"]))
         var preset: String?
