@@ -190,7 +190,7 @@ private let second: Int64 = 1_000_000_000
         #expect(whole.livePhotoObstacle(Self.device) == nil)
         let others: [(CaptureSession, String)] = [
             (try session(.photo, ["addInput": "back"]), "no photo output"),
-            (try session(.high, ["addInput": "back"], ["addOutput": "photo"]), "preset high"),
+            (try session(.high, ["addInput": "back"], ["addOutput": "photo"]), "preset 'high'"),
             (try session(.photo, ["addInput": "back"], ["addOutput": "photo"], ["addOutput": "movie"]), "movie output"),
             (try session(.photo, ["addOutput": "photo"]), "has none"),
             (try session(.photo, ["addInput": "back"], ["addInput": "front"], ["addOutput": "photo"]), "has 2"),
