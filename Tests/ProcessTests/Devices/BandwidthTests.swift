@@ -151,13 +151,13 @@ extension ProcessTests {
                 $0?["state"] == "running"
             }
             let told = state?["explanation"]?.array?.compactMap(\.string) ?? []
-            #expect(told.contains { $0.contains("found no room") }, "\(told)")
+            #expect(told.contains { $0.contains("had no bandwidth on its bus or no memory") }, "\(told)")
             #expect(state?["resolved"]?.array?.first != wanted)
             try await bus.stop()
         }
 
         private static func isShort(_ state: JSONValue?) -> Bool {
-            state?["explanation"]?.array?.contains { $0.string?.contains("found no room") ?? false } ?? false
+            state?["explanation"]?.array?.contains { $0.string?.contains("had no bandwidth on its bus or no memory") ?? false } ?? false
         }
 
         private static func create(_ device: String, rate: Int64, _ client: RawClient) throws -> JSONValue {
