@@ -76,7 +76,7 @@ extension RestoringTests {
             bench.told.tell(
                 .control(ControlEvent(id: 0x98_0900, value: .integer(Int64(tries % 20)), time: MonotonicClock.now())))
             let why = (try? worker.coordinator.status["notRestored"]?[0]?["why"]?.string) ?? nil
-            return why?.contains("again and again") == true
+            return why?.contains("keeps changing it") == true
         }
     }
 
