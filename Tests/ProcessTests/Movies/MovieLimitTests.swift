@@ -45,7 +45,7 @@ extension ProcessTests {
             // The command says so.
             let refused = try await bus.run(
                 "camerabus", ["record", "cam0", "--duration", "30", "--min-free", "1G", "-o", "\(disk.path)/c.mp4"])
-            #expect(refused.status == 1 && refused.standardError.contains("1000 MB are to stay free"), "\(refused)")
+            #expect(refused.status == 1 && refused.standardError.contains("1000 MB must stay free"), "\(refused)")
             #expect(refused.standardError.contains("--min-free"))
             unlink(filler)
             let third = try await client.startMovie(wishes.merging(["path": .string("\(disk.path)/d.mp4")]) { $1 })
