@@ -1,8 +1,7 @@
 """Checks the documents of the repository: python3 Tests/lint_documents.py [FOLDER]
 
 - README.md has at most 150 lines. ARCHITECTURE.md exists and has at most 250 lines.
-- A line of Markdown has at most 120 columns. Tables, code blocks, lines with links, and headings, which
-  cannot be wrapped, are excepted.
+- A line of Markdown has at most 120 columns. Tables, code blocks and lines with links are excepted.
 - A link inside the repository leads to a file or folder that exists, and its #anchor to a heading or a line of it.
 - No more lines of Swift and Python than LONG_LINES says are over 120 columns. Wrap some, and lower the number.
 
@@ -23,7 +22,7 @@ COLUMNS = 120
 #: Documents that must exist, and how many lines each may have.
 LENGTHS = {"README.md": 150, "ARCHITECTURE.md": 250}
 #: How many lines of a language may be too long: those that the tree still has.
-LONG_LINES = {".swift": 1715, ".py": 85}
+LONG_LINES = {".swift": 43, ".py": 68}
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})(.*)$")
 # Within a paragraph.
@@ -108,7 +107,7 @@ def check_lengths(root: Path) -> Iterator[Violation]:
 def check_columns(root: Path) -> Iterator[Violation]:
     for path in files(root, ".md"):
         for number, line in outside_of_code(path):
-            if len(line) > COLUMNS and not line.startswith(("|", "#")) and "](" not in line:
+            if len(line) > COLUMNS and not line.startswith("|") and "](" not in line:
                 yield str(path.relative_to(root)), number, f"the line has {len(line)} columns; it may have {COLUMNS}"
 
 

@@ -13,7 +13,8 @@ public enum ServerError: Error, CustomStringConvertible {
         case .system(let error): error.description
         case .zeroMQ(let error): error.description
         case .peerAddressMissing(let version, let seen):
-            "libzmq \(version) does not tell the uid, gid and pid of a peer on ipc (Peer-Address: \(seen ?? "absent")); "
+            "libzmq \(version) does not tell the uid, gid and pid of a peer on ipc (Peer-Address: "
+                + "\(seen ?? "absent")); "
                 + "the bus can't know who asks and refuses to run. Use Debian's libzmq5 4.3.4 or later."
         }
     }

@@ -201,7 +201,8 @@ public struct Configuration: Hashable, Sendable {
         guard (1...RigTable.maximumDevices).contains(devices.count), Set(devices).count == devices.count else {
             throw ParseError(
                 description:
-                    "rig.devices of '\(name)' must be 1 to \(RigTable.maximumDevices) device ids or uniqueIDs, each once"
+                    "rig.devices of '\(name)' must be 1 to \(RigTable.maximumDevices) device ids or uniqueIDs, each "
+                    + "once"
             )
         }
         let tolerance = try reader.integer("tolerance_ms", 0...Int(RigTable.maximumTolerance / 1_000_000))

@@ -74,7 +74,8 @@ enum StartUp {
                 }
                 throw CoordinatorStartError(
                     description:
-                        "another coordinator serves \(directory.path); stop it, or choose another place with --runtime-dir"
+                        "another coordinator serves \(directory.path); stop it, or choose another place with "
+                        + "--runtime-dir"
                 )
             } catch {
                 throw CoordinatorStartError(description: "\(error)")

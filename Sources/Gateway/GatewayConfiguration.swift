@@ -120,7 +120,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
             else {
                 throw SettingsError(
                     description:
-                        "web.listen: '\(listen)' is not a numeric address; use one like 127.0.0.1:7380, [::1]:7380 or *:7380, "
+                        "web.listen: '\(listen)' is not a numeric address; use one like 127.0.0.1:7380, [::1]:7380 or "
+                        + "*:7380, "
                         + "with a port up to 65535, or none for no page"
                 )
             }

@@ -160,7 +160,8 @@ import Testing
         #expect(none.status == 1, "\(none)")
         #expect(
             none.standardError.hasPrefix(
-                "photoFormatUnavailable: --live is not possible: cam0 gives H264 now; 'camerabus format cam0 --pixel YUYV'"
+                "photoFormatUnavailable: --live is not possible: cam0 gives H264 now; 'camerabus format cam0 --pixel "
+                    + "YUYV'"
             ),
             "\(none)")
         #expect(params(compressed, "photo.capture") == [])

@@ -221,7 +221,8 @@ import Testing
             """
         // It goes on for a while after the first, so that a second one would be seen.
         let command =
-            "trap 'echo caught' INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 0.1; done; exit 9"
+            "trap 'echo caught' INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 0.1; done; "
+            + "exit 9"
         let program = try RunningProgram(
             Programs.python, ["-c", script, Programs.path("camerabus"), "lock", "cam0", "--", "sh", "-c", command],
             environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)

@@ -10,7 +10,8 @@ enum BusDiscovery {
         guard named.hasPrefix("tcp://") else { return .local(try find(flag: flag, environment: environment)) }
         guard let server = environment["CAMERABUS_SERVER_KEY"], let own = environment["CAMERABUS_KEY"] else {
             throw .invalidRuntimeDirectory(
-                "To connect to \(named), set $CAMERABUS_SERVER_KEY to the gateway's public key, and $CAMERABUS_KEY to the file "
+                "To connect to \(named), set $CAMERABUS_SERVER_KEY to the gateway's public key, and $CAMERABUS_KEY to "
+                    + "the file "
                     + "with your own keys.")
         }
         return .remote(try RemoteBus(named, serverKey: server, keyFile: own))

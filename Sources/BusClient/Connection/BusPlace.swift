@@ -110,7 +110,8 @@ public struct RemoteBus: Hashable, Sendable {
         }
         guard let server = text.flatMap({ CurveKey($0) }) else {
             throw .invalidRuntimeDirectory(
-                "'\(serverKey)' contains no public key. Run 'camerabus keys server' on the gateway's machine to print it."
+                "'\(serverKey)' contains no public key. Run 'camerabus keys server' on the gateway's machine to print "
+                    + "it."
             )
         }
         let own = KeyFile.keys(in: try Self.text(keyFile, "The file with your keys ($CAMERABUS_KEY)"))

@@ -71,7 +71,8 @@ extension ClientError: CustomStringConvertible {
         case .cancelled: "Cancelled."
         case .closed: "The connection to the bus is closed."
         case .tooManyCalls:
-            "This client already has \(Client.maximumPendingCalls) requests without an answer. Wait for some of them first."
+            "This client already has \(Client.maximumPendingCalls) requests without an answer. Wait for some of them "
+                + "first."
         case .unreadable(let why): why
         case .system(let why): why
         }

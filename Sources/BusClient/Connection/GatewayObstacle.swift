@@ -51,7 +51,8 @@ public enum GatewayObstacle: Hashable, Sendable {
         switch self {
         case .noAddress(let why): "The host of \(address) is unknown: \(why)."
         case .refused:
-            "\(address): Connection refused. No gateway listens there. On that machine, 'systemctl status camerabus-gateway' "
+            "\(address): Connection refused. No gateway listens there. On that machine, 'systemctl status "
+                + "camerabus-gateway' "
                 + "shows its state, and [tcp] in gateway.toml sets its address."
         case .noConnection(let why): "\(address): \(why)."
         case .noAnswer:
@@ -64,12 +65,14 @@ public enum GatewayObstacle: Hashable, Sendable {
             "The server at \(address) is not the request port of a gateway. "
                 + "The request port is 7350, unless gateway.toml there says otherwise."
         case .noReply:
-            "The gateway at \(address) accepts this client but does not answer: its bus does not run, or this is its media port "
+            "The gateway at \(address) accepts this client but does not answer: its bus does not run, or this is its "
+                + "media port "
                 + "(the request port plus 2)."
         case .eventsPort:
             "\(address) is the event port of the gateway. Use the port before it, the request port."
         case .wrongServerKey:
-            "The key of the gateway at \(address) differs from $CAMERABUS_SERVER_KEY. Compare with 'camerabus keys server' there. "
+            "The key of the gateway at \(address) differs from $CAMERABUS_SERVER_KEY. Compare with 'camerabus keys "
+                + "server' there. "
                 + "If the key was not changed, somebody may intercept the connection."
         case .notLetIn(let key):
             "The gateway at \(address) refused this program: 'camerabus keys' there does not list its key, "

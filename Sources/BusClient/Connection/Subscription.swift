@@ -223,7 +223,8 @@ final class Subscription {
         guard opened != nil else { return }
         let why =
             isWelcome
-            ? "The socket of \(plan.publisher) accepts this client but not its subscriptions (\(plan.place.endpoint(plan.source)))."
+            ? "The socket of \(plan.publisher) accepts this client but not its subscriptions "
+                + "(\(plan.place.endpoint(plan.source)))."
             : "The socket of \(plan.publisher) (\(plan.place.endpoint(plan.source))) does not accept this client: "
                 + "no process serves it, or it refuses this user."
                 + (plan.place.isRemote ? " A firewall must allow three ports of a gateway." : "")
@@ -291,7 +292,8 @@ final class Subscription {
     }
 
     private var mediaPortReport: String {
-        "The connection for the media of \(plan.publisher) was lost and can't be restored (\(plan.place.endpoint(plan.source)))."
+        "The connection for the media of \(plan.publisher) was lost and can't be restored "
+            + "(\(plan.place.endpoint(plan.source)))."
     }
 
     // A worker outlives its coordinator for a while; when neither gives a sign of life, nobody is there.

@@ -76,7 +76,8 @@ extension Client {
             if missing.count == devices.count { return nil }
             let message =
                 "The lock in $CAMERABUS_LOCK of this program does not cover "
-                + "\(missing.joined(separator: ", ")), and a second lock would wait for the first one. Lock all devices with the first lock."
+                + "\(missing.joined(separator: ", ")), and a second lock would wait for the first one. Lock all "
+                + "devices with the first lock."
             throw .refused(BusError(.lockRequired, message, ["devices": JSONValue(missing)]))
         }
         let lock = DeviceLock(joining: token, fence: result["fence"]?.integer ?? 0, devices: covered)

@@ -44,7 +44,8 @@ final class AttachmentBudget {
         }
         guard all.bytes + frame.count <= kind.maximum else {
             throw refusal(
-                "Replies to other users that are still on their way leave no room for \(kind.name); ask again later\(kind.way).",
+                "Replies to other users that are still on their way leave no room for \(kind.name); ask again "
+                    + "later\(kind.way).",
                 kind.maximum)
         }
         users[uid] = user

@@ -122,7 +122,8 @@ struct Problem: Hashable {
             reason: .permissionsLost,
             message:
                 "Decisions about users were forgotten, as their file is damaged (\(why)). "
-                + "It is kept as \(aside). Decide again ('camerabus permissions'), and remove that file when it is not needed any more."
+                + "It is kept as \(aside). Decide again ('camerabus permissions'), and remove that file when it is not "
+                + "needed any more."
         )
     }
 

@@ -46,7 +46,9 @@ final class RequestRouter {
         var served: [String: Served] = [:]
         for (name, handler) in services.flatMap(\.methods) {
             guard let method = MethodTable[name], served[name] == nil else {
-                throw CoordinatorStartError(description: "the method \(name) is not in the method table, or has two services")
+                throw CoordinatorStartError(
+                    description: "the method \(name) is not in the method table, or has two "
+                        + "services")
             }
             served[name] = Served(method, handler)
         }

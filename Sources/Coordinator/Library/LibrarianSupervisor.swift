@@ -90,7 +90,8 @@ final class LibrarianSupervisor {
                 .failure(
                     BusError(
                         .internalError,
-                        "There is no place for a capture library: name one with --state-dir, or 'directory' of [library] in camerabus.toml."
+                        "There is no place for a capture library: name one with --state-dir, or 'directory' of "
+                            + "[library] in camerabus.toml."
                     )))
         }
         if let uid {

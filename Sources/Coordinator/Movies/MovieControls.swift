@@ -107,7 +107,8 @@ final class MovieControls: AutomaticControlUser {
             else { continue }
             throw BusError(
                 .controlUnsupported,
-                "\(id)'s pictures can't be stabilized as \(mode.rawValue) in this format; it has \(supported.joined(separator: ", ")).",
+                "\(id)'s pictures can't be stabilized as \(mode.rawValue) in this format; it has "
+                    + "\(supported.joined(separator: ", ")).",
                 ["device": .string(id), "control": "stabilization", "supported": JSONValue(supported)])
         }
         wanted.insert(.stabilization)

@@ -145,7 +145,8 @@ final class MovieRegistry {
             if let camera = request.camera, photos?.changesPicture(uniqueID: camera.uniqueID) == true {
                 throw BusError(
                     .cancelled,
-                    "Photos of \(camera.id) are being taken at its largest size or with a bracket; ask again when they are there."
+                    "Photos of \(camera.id) are being taken at its largest size or with a bracket; ask again when they "
+                        + "are there."
                 )
             }
             try checkIsOnly(request)

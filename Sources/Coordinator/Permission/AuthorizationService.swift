@@ -131,7 +131,8 @@ final class AuthorizationService: ProblemReporter {
             let role = book.role(uid: uid, groups: [])
             return BusError(
                 .unauthorized,
-                "The key of this client has the role '\(role.rawValue)', which is not enough for that; 'camerabus keys', typed by an "
+                "The key of this client has the role '\(role.rawValue)', which is not enough for that; 'camerabus "
+                    + "keys', typed by an "
                     + "administrator of the bus, gives another.",
                 [
                     "status": .string(AuthorizationStatus.restricted.rawValue),
@@ -143,15 +144,18 @@ final class AuthorizationService: ProblemReporter {
         case .authorized:
             return BusError(
                 .unauthorized,
-                "The configuration lets uid \(uid) look and change nothing (its role is view, [permission] in camerabus.toml).",
+                "The configuration lets uid \(uid) look and change nothing (its role is view, [permission] in "
+                    + "camerabus.toml).",
                 ["status": .string(AuthorizationStatus.restricted.rawValue), "needed": "control"])
         case .notDetermined:
             message =
-                "Nobody has allowed uid \(uid) \(media.rawValue) yet: 'camerabus ask \(media.rawValue) --reason TEXT' asks for it, and "
+                "Nobody has allowed uid \(uid) \(media.rawValue) yet: 'camerabus ask \(media.rawValue) --reason TEXT' "
+                + "asks for it, and "
                 + "'camerabus allow \(uid) \(media.rawValue)', typed by an administrator, allows it."
         case .denied:
             message =
-                "An administrator has refused uid \(uid) \(media.rawValue); 'camerabus allow \(uid) \(media.rawValue)', typed by one, allows it."
+                "An administrator has refused uid \(uid) \(media.rawValue); 'camerabus allow \(uid) "
+                + "\(media.rawValue)', typed by one, allows it."
         case .restricted:
             message =
                 "The configuration keeps uid \(uid) from \(media.rawValue): see [permission] in camerabus.toml."
@@ -358,7 +362,8 @@ final class AuthorizationService: ProblemReporter {
         case .configured where RemoteUser.uids.contains(uid):
             return .invalidParams(
                 "uid",
-                "uid \(uid) is a client on another machine, whose key says what it may; 'camerabus keys role' changes that"
+                "uid \(uid) is a client on another machine, whose key says what it may; 'camerabus keys role' changes "
+                    + "that"
             )
         case .configured(let role):
             let who =

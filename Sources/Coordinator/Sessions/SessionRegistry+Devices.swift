@@ -281,7 +281,8 @@ extension SessionRegistry {
         SessionInterruption(
             .videoDeviceNotAvailableDueToSystemPressure, device: device, by: ["systemPressureState": state.json],
             message:
-                "\(device) is under too much pressure (\(state.words)); the session continues by itself when that is over."
+                "\(device) is under too much pressure (\(state.words)); the session continues by itself when that is "
+                + "over."
         )
     }
 }

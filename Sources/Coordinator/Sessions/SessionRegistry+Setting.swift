@@ -37,7 +37,8 @@ extension SessionRegistry {
         SessionInterruption(
             .videoDeviceInUseByAnotherClient, device: device, by: ["holder": holder.json],
             message:
-                "\(device) needs another setting, and \(holder.name) waits for its lock and came first; the session continues "
+                "\(device) needs another setting, and \(holder.name) waits for its lock and came first; the session "
+                + "continues "
                 + "by itself when that is over.")
     }
 

@@ -45,7 +45,8 @@ final class TakeService: MethodService {
             guard places.current.library != nil else {
                 throw BusError(
                     .internalError,
-                    "There is no place for a capture library: name one with --state-dir, or 'directory' of [library] in camerabus.toml."
+                    "There is no place for a capture library: name one with --state-dir, or 'directory' of [library] "
+                        + "in camerabus.toml."
                 )
             }
             var subject = try subject(call)

@@ -21,7 +21,8 @@ enum ReplyRefusal {
     /// It was, and then others were on their way.
     static let noRoomLeft = BusError(
         .limitExceeded,
-        "The request was carried out, but too many answers for this key are still waiting to be read. Read them, then repeat "
+        "The request was carried out, but too many answers for this key are still waiting to be read. Read them, then "
+            + "repeat "
             + "the request with the same request key. Without a request key, look for the result in the library.",
         roomLimit)
 

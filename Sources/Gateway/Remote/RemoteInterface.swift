@@ -33,7 +33,8 @@ final class RemoteInterface {
         guard let path = settings.serverKeyPath ?? stateDirectory.map({ "\($0)/server.key" }) else {
             throw GatewayError(
                 description:
-                    "no file for the gateway's own keys is set; set [tcp] server_key = \"/…/server.key\" in gateway.toml, "
+                    "no file for the gateway's own keys is set; set [tcp] server_key = \"/…/server.key\" in "
+                    + "gateway.toml, "
                     + "or $STATE_DIRECTORY",
                 isMisconfigured: true)
         }

@@ -179,7 +179,7 @@ final class RemoteUserStore {
             return
         } catch {
             logger.warning(
-                "can't read who was allowed last; users whose \(kind) was removed while no gateway ran are not reported",
+                "can't read the earlier users; those whose \(kind) was removed meanwhile are not reported",
                 metadata: ["file": "\(keptPath)", "error": "\(error)"])
         }
     }
@@ -199,7 +199,7 @@ final class RemoteUserStore {
             keptText = kept.text
         } catch {
             logger.warning(
-                "can't store who is allowed; a user whose \(kind) is removed while no gateway runs keeps recordings and locks",
+                "can't store the users; if a \(kind) is removed without a gateway, its user keeps recordings and locks",
                 metadata: ["error": "\(error)"])
         }
     }

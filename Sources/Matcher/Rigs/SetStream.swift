@@ -160,7 +160,8 @@ final class SetStream {
                 let absence = seats[place].absence
                 outputs[index].writer.add(
                     missing: seats[place].device.title, reason: absence?.reason.rawValue ?? "late",
-                    message: absence?.message ?? "It has delivered no frame of that time yet.", counts(place, offset: 0))
+                    message: absence?.message ?? "It has delivered no frame of that time "
+                        + "yet.", counts(place, offset: 0))
             }
         }
         outputs[index].writer.end()

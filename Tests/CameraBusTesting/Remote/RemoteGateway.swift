@@ -26,7 +26,8 @@ public final class RemoteGateway {
         mkdir(state, 0o700)
         keysPath = try bus.write("", to: "gateway/keys")
         let configuration = try bus.write(
-            "[tcp]\nlisten = \"tcp://\(host):\(port)\"\nkeys = \"\(keysPath)\"\n\(settings)\n[web]\nlisten = \"none\"\n",
+            "[tcp]\nlisten = \"tcp://\(host):\(port)\"\nkeys = \"\(keysPath)\"\n\(settings)\n[web]\nlisten = "
+                + "\"none\"\n",
             to: "gateway.toml")
         let program = try bus.start(
             "camerabus-gateway", ["--config", configuration, "--runtime-dir", bus.directory.path],

@@ -60,7 +60,8 @@ import Testing
         #expect(decision.told("preview") == "jpeg:640x480@15 640x480 1/15")
         #expect(
             decision.explanation == [
-                "front streams 1920x1080 MJPG at 30/s, which serves both: recorder gets it as it is, preview scaled to 640x480 at 15/s."
+                "front streams 1920x1080 MJPG at 30/s, which serves both: recorder gets it as it is, preview scaled to "
+                    + "640x480 at 15/s."
             ])
     }
 
@@ -103,8 +104,10 @@ import Testing
         #expect(decision.rendition("viewer") == "jpeg:640x480")
         #expect(
             decision.explanation == [
-                "front streams 1280x720 MJPG at 30/s, which serves both: boss gets it as it is, viewer scaled to 640x480.",
-                "camera waits: it wants the format 800x600 YUYV, and boss, which has the higher priority (5 against 0), has the format 1280x720 MJPG.",
+                "front streams 1280x720 MJPG at 30/s, which serves both: boss gets it as it is, viewer scaled to "
+                    + "640x480.",
+                "camera waits: it wants the format 800x600 YUYV, and boss, which has the higher priority (5 against "
+                    + "0), has the format 1280x720 MJPG.",
                 "Waiting sessions resume by themselves when that ends.",
             ])
 
@@ -218,7 +221,8 @@ import Testing
         #expect(decision.told("huge")?.hasPrefix("unsupported") == true)
         #expect(
             decision.explanation.prefix(2) == [
-                "front is locked by calibrate and stays at 640x480 YUYV at 15/s, which serves both: preset gets it as it is, small scaled to 320x240.",
+                "front is locked by calibrate and stays at 640x480 YUYV at 15/s, which serves both: preset gets it as "
+                    + "it is, small scaled to 320x240.",
                 "boss waits: it wants the format 1280x720 MJPG, and calibrate has front locked.",
             ])
     }
@@ -268,7 +272,8 @@ import Testing
         let narrow = decide([single, session("one", wish("f2"))], current: setting("f1", rate: 10))
         #expect(
             narrow.explanation[1]
-                == "a plain subscriber of jpeg:1280x720 waits: it wants jpeg:1280x720, and one, which has a session, has the format 640x480 MJPG."
+                == "a plain subscriber of jpeg:1280x720 waits: it wants jpeg:1280x720, and one, which has a session, "
+                + "has the format 640x480 MJPG."
         )
         let alone = decide([wide], current: setting("f0", rate: 30))
         #expect(alone.explanation[1].hasPrefix("3 plain subscribers of jpeg:1280x720 get nothing: "))

@@ -144,7 +144,9 @@ import Testing
         #expect(
             plan.adjustments == [
                 Adjustment(
-                    path: "changes[1].frameRate", asked: "1/20", given: "1/15", why: "This format doesn't have this frame rate.")
+                    path: "changes[1].frameRate", asked: "1/20", given: "1/15",
+                    why: "This format doesn't have this "
+                        + "frame rate.")
             ])
     }
 

@@ -72,7 +72,8 @@ import Testing
             (["removeInput": "front"], .invalidParams, "'front' is no input of this session"),
             (
                 ["setOutput": ["output": "photo", "width": 100]], .invalidParams,
-                "a photo output has no options of its own but preRoll, photoSettingsForSceneMonitoring and those of live photos"
+                "a photo output has no options of its own but preRoll, photoSettingsForSceneMonitoring and those of "
+                    + "live photos"
             ),
             (
                 ["addOutput": ["type": "videoData", "format": "nv12", "width": 3]], .invalidParams,

@@ -204,11 +204,13 @@ import Testing
             let traits = format.traits
             let rates = format.frameRates[0]
             return
-                "\(format.dimensions) \(rates.maxFrameDuration.framesPerSecond)–\(rates.minFrameDuration.framesPerSecond)"
+                "\(format.dimensions) "
+                + "\(rates.maxFrameDuration.framesPerSecond)–\(rates.minFrameDuration.framesPerSecond)"
                 + " \(traits.highResolutionStillImageDimensions?.description ?? "") \(traits.videoFieldOfView ?? 0)"
                 + " \(traits.videoMaxZoomFactor ?? 0) \(traits.videoZoomFactorUpscaleThreshold ?? 0)"
                 + " \(traits.autoFocusSystem?.rawValue ?? "") \(traits.minISO ?? 0)–\(traits.maxISO ?? 0)"
-                + " \(traits.minExposureDuration ?? 0)–\(traits.maxExposureDuration ?? 0) \(traits.videoHDRSupported ?? false)"
+                + " \(traits.minExposureDuration ?? 0)–\(traits.maxExposureDuration ?? 0) "
+                + "\(traits.videoHDRSupported ?? false)"
         }
         let rows = [
             "1280x720 5.0–240.0 1280x720 54.626 49.12 1.09 contrastDetection 29.0–928.0 3e-06–0.2 false",

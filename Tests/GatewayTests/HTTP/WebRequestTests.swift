@@ -20,7 +20,8 @@ import Testing
 
     @Test func `a head is read as it is meant`() throws {
         let request = try parse(
-            "GET /camera/cam%30.jpg?width=320&name=a+b%26c HTTP/1.1\r\nHost: localhost:7380\r\nCookie: a=1; camerabus=xyz\r\n"
+            "GET /camera/cam%30.jpg?width=320&name=a+b%26c HTTP/1.1\r\nHost: localhost:7380\r\nCookie: a=1; "
+                + "camerabus=xyz\r\n"
                 + "Connection: keep-alive, Upgrade\r\n\r\n")
         #expect(request.method == "GET" && request.path == ["camera", "cam0.jpg"])
         #expect(request.query == ["width": "320", "name": "a b&c"])

@@ -68,7 +68,8 @@ enum FormatListing {
             }
             if let sizes = format.sizes {
                 lines.append(
-                    "\t\tSize: Stepwise \(sizes.minimum) - \(sizes.maximum) with step \(sizes.step.width)/\(sizes.step.height)"
+                    "\t\tSize: Stepwise \(sizes.minimum) - \(sizes.maximum) with step "
+                        + "\(sizes.step.width)/\(sizes.step.height)"
                 )
                 // It doesn't go on to the rates of such sizes.
                 continue

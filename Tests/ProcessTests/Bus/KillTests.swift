@@ -135,7 +135,8 @@ extension ProcessTests {
             let violations = KillChecker.violations(history)
             let answered = history.commits.filter { $0.answered != nil }.count
             print(
-                "kill test: \(Self.kills) kills in \(Int(seconds)) s (seed \(Self.seed)), \(violations.count) violations; "
+                "kill test: \(Self.kills) kills in \(Int(seconds)) s (seed \(Self.seed)), \(violations.count) "
+                    + "violations; "
                     + "\(history.holds.count) locks, \(answered) changes acknowledged, "
                     + "\(history.commits.count - answered) left in doubt, \(history.readings.count) readings, "
                     + "\(history.pairs.count) pairs, \(history.frames.count) frames, "

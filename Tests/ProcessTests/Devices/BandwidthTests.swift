@@ -157,7 +157,11 @@ extension ProcessTests {
         }
 
         private static func isShort(_ state: JSONValue?) -> Bool {
-            state?["explanation"]?.array?.contains { $0.string?.contains("had no bandwidth on its bus or no memory") ?? false } ?? false
+            state?["explanation"]?.array?.contains {
+                $0.string?.contains(
+                    "had no bandwidth on its bus or no "
+                        + "memory") ?? false
+            } ?? false
         }
 
         private static func create(_ device: String, rate: Int64, _ client: RawClient) throws -> JSONValue {

@@ -60,7 +60,8 @@ extension ProcessTests {
             }
             let told = state?["explanation"]?.array?.compactMap(\.string) ?? []
             let wanted =
-                "a plain subscriber of jpeg:1280x720 waits: it wants jpeg:1280x720, and small, which has a session, has the format 64x48 GREY at 15/s."
+                "a plain subscriber of jpeg:1280x720 waits: it wants jpeg:1280x720, and small, which has a session, "
+                + "has the format 64x48 GREY at 15/s."
             #expect(told.contains(wanted), "\(told)")
             #expect(try viewer.error().reason == .formatUnsupported)
             // With the session goes what it wanted; the format stays until somebody sets another.
