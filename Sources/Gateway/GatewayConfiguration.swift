@@ -162,10 +162,10 @@ public struct GatewayConfiguration: Hashable, Sendable {
     var warnings: [String] {
         var warnings: [String] = []
         if tcp == nil, web == nil {
-            warnings.append("the gateway serves nobody: there is no [tcp], and web.listen is none")
+            warnings.append("the gateway serves no client: there is no [tcp], and web.listen is none")
         }
         if let web, web.localRole == nil, web.tokensPath == nil {
-            warnings.append("nobody can use the page: everybody needs a token, but web.tokens names no tokens file")
+            warnings.append("no user can use the page: each one needs a token, but web.tokens names no tokens file")
         }
         return warnings
     }

@@ -40,7 +40,7 @@ public final class PictureConverter {
         }
         guard let pixelFormat = request.encoding.pixelFormat,
             let outputLayout = FrameLayout.packed(pixelFormat, request.dimensions)
-        else { throw BusError(.formatUnsupported, "native is not made but delivered as it is") }
+        else { throw BusError(.formatUnsupported, "native is not converted; the device delivers it") }
         self.outputLayout = outputLayout
         self.reader = reader
         self.request = request

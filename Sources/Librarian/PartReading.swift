@@ -74,8 +74,8 @@ extension Librarian {
     private func notGivenOut(_ path: String) -> BusError {
         BusError(
             .pathNotAllowed,
-            "\(path.prefix(256)) is not in the library's own folder: it lies where it was asked to be, and is to be "
-                + "had there.",
+            "\(path.prefix(256)) is not in the library's folder: it is at the path that was requested, and can only be "
+                + "read there.",
             ["roots": [.string(library.directory)]])
     }
 }

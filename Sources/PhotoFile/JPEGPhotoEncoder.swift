@@ -130,7 +130,7 @@ final class JPEGPhotoEncoder {
                 bytes = try data.serialized()
             }
             guard bytes.count <= EXIFData.maximumBytes else {
-                throw PhotoFileError.failed("\(bytes.count) bytes are too many to stand beside a JPEG picture")
+                throw PhotoFileError.failed("\(bytes.count) bytes are too many for the metadata of a JPEG picture")
             }
             let room = EXIFData.maximumBytes - bytes.count - PhotoEXIF.thumbnailOverhead
             guard let thumbnail = try thumbnails?.make(frame, room: room) else { return (bytes, nil) }

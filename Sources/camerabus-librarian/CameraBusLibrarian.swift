@@ -15,21 +15,25 @@ struct CameraBusLibrarian: ParsableCommand {
             + "what you want.",
         discussion: """
             REQUEST is one of
-              {"do": "list", "since": NANOSECONDS, "kind": …, "device": …, "state": …, "take": …, "photo": …, "prefix": …, "limit": COUNT, "uid": UID}
+              {"do": "list", "since": NANOSECONDS, "kind": …, "device": …, "state": …, "take": …, "photo": …,
+               "prefix": …, "limit": COUNT, "uid": UID}
               {"do": "get", "id": ID, "uid": UID}
               {"do": "read", "id": ID, "file": "path", "offset": BYTES, "length": BYTES, "uid": UID}
               {"do": "delete", "id": ID, "uid": UID}
               {"do": "recover", "id": ID}
               {"do": "left"}
               {"do": "giveUp", "id": ID}
-              {"do": "join", "take": ID, "segments": [ID…], "path": …, "cover": …, "preset": "1280x720", "root": …, "uid": UID}
-            of which only "do", and "id" of get and delete, all but the last of read, and the first four of join, have to be there. With "uid" only what is that user's is there.
+              {"do": "join", "take": ID, "segments": [ID…], "path": …, "cover": …, "preset": "1280x720",
+               "root": …, "uid": UID}
+            Required are "do", "id" of get and delete, all but the last of read, and the first four of join. With "uid"
+            only entries of that user are seen.
             The answer is {"result": …} or {"error": {code, message, data}}, as over the bus.
 
-            recover mends what is being recorded by nobody any more; it needs the runtime directory of the bus that records here.
+            recover repairs recordings whose recorder has ended; it needs the runtime directory of the bus that records
+            here.
             join makes one movie of a take's segments; before its answer it writes lines of {"progress": 0…1}.
             read writes the part of the file to standard input, which has to be open for that ('0<> FILE').
-            left tells what there is to recover, and giveUp takes for damaged what recover did not survive.
+            left lists the entries to recover; giveUp marks an entry as damaged on which recover has crashed.
 
             Exit status: 0 it answered, also with an error, 1 it could not, 64 usage.
             """)

@@ -12,8 +12,8 @@ struct CameraBusMatcher: ParsableCommand {
         abstract:
             "The process that matches the frames of a rig's cameras. camerabusd starts it; do not start it by hand.",
         discussion: """
-            It subscribes to the cameras as any client does, and only while a client subscribes to set/NAME/RENDITION/ on \
-            media/NAME.sock. It reads the rig from state/rig/NAME/.
+            It subscribes to the cameras as any client does, and only while a client subscribes to \
+            set/NAME/RENDITION/ on media/NAME.sock. It reads the rig from state/rig/NAME/.
 
             Exit status: 0 ended in order, 1 failed, 64 usage, 75 another matcher has the rig.
             """)

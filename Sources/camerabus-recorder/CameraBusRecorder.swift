@@ -14,10 +14,10 @@ struct CameraBusRecorder: ParsableCommand {
         abstract:
             "Records one movie, or those of live photos. camerabusd starts it; there is no need to do so by hand.",
         discussion: """
-            It takes pictures from media/DEVICE.ring and sound from media/DEVICE.sock, writes the movie and its side-car, or \
-            sends the movie to the server that the environment's CAMERABUS_MOVIE_URL has with its password, and \
-            reports to internal/recorders.sock. It ends with the movie; SIGTERM ends the movie whole. Of live photos it \
-            holds the last seconds, and makes a movie in internal/live/ of each that is taken, until it is told to end.
+            It reads pictures from media/DEVICE.ring and sound from media/DEVICE.sock. It writes the movie and its \
+            side-car file, or sends the movie to the server in $CAMERABUS_MOVIE_URL (with the password). It reports to \
+            internal/recorders.sock. It ends with the movie; SIGTERM finishes the movie first. For live photos it \
+            holds the last seconds, and writes a movie in internal/live/ for each photo, until it is ordered to end.
 
             Exit status: 0 the movie has ended, 1 failed, 64 usage, 75 another recorder has the movie.
             """)

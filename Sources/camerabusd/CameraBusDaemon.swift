@@ -11,12 +11,17 @@ struct CameraBusDaemon: ServiceCommand {
         commandName: "camerabusd",
         abstract: "The coordinator of CameraBus: one service owns the cameras and microphones, many programs use them.",
         discussion: """
-            It starts one camerabus-worker for each camera and microphone, one camerabus-matcher for each rig, one camerabus-recorder for each movie and one camerabus-librarian for each question about what was recorded, and serves command.sock and events.sock in its runtime directory: \
-            --runtime-dir, else $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \
-            /tmp/camerabus-UID. What it remembers (devices.json, profiles.json, rigs.json), and what was recorded (library), is in --state-dir, else bus.state_dir of the \
-            configuration, else $STATE_DIRECTORY, else 'state' in the runtime directory if that was named, else \
-            /var/lib/camerabus for root, else $XDG_STATE_HOME/camerabus or ~/.local/state/camerabus. Cameras may come and go; \
-            SIGHUP searches for them too. SIGHUP reads the configuration again; SIGTERM ends it and everything it started.
+            It starts one camerabus-worker for each camera and microphone, one camerabus-matcher for each rig, one \
+            camerabus-recorder for each movie, and one camerabus-librarian for each question about recordings.
+
+            The sockets command.sock and events.sock are in the runtime directory: --runtime-dir, else \
+            $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \
+            /tmp/camerabus-UID. Settings (devices.json, profiles.json, rigs.json) and recordings (library) are in \
+            --state-dir, else bus.state_dir of the configuration, else $STATE_DIRECTORY, else 'state' in the runtime \
+            directory if that was named, else /var/lib/camerabus for root, else $XDG_STATE_HOME/camerabus or \
+            ~/.local/state/camerabus.
+
+            SIGHUP: read the configuration again, and search for devices. SIGTERM: end, with all started processes.
 
             Exit status: 0 ended in order, 1 could not start, 2 usage.
             """,
@@ -42,7 +47,7 @@ struct CameraBusDaemon: ServiceCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Add virtual microphones mic0, mic1, … (default: 1 where there are virtual cameras).", valueName: "count"))
+            "Add virtual microphones mic0, mic1, … (default: 1 with virtual cameras).", valueName: "count"))
     var virtualMicrophones: Int?
 
     @Option(
@@ -61,7 +66,7 @@ struct CameraBusDaemon: ServiceCommand {
     @Flag(help: "Don't look for cameras of this machine.")
     var noHardware = false
 
-    @Flag(help: "Don't watch whether this machine is short of memory, too hot, or otherwise under pressure.")
+    @Flag(help: "Don't watch this machine's memory, temperature and load (system pressure).")
     var noPressure = false
 
     @Option(help: ArgumentHelp("The worker's program (default: camerabus-worker beside this one).", valueName: "file"))

@@ -110,8 +110,11 @@ import Testing
             text(.recordingInProgress, "The take t1 is being recorded; pause it first.", ["take": "t1"], "take")
                 .hasSuffix("; 'camerabus take pause t1' ends the segment."))
         #expect(
-            text(.notRecording, "There is no movie 'x' (any more); movie.list answers those.", ["movie": "x"], "movies")
-                .hasSuffix("; 'camerabus movies' lists the movies that are being recorded."))
+            text(
+                .notRecording, "There is no movie 'x', or it has ended; movie.list lists them.", ["movie": "x"],
+                "movies"
+            )
+            .hasSuffix("; 'camerabus movies' lists the movies that are being recorded."))
         #expect(
             text(.recordingInProgress, "The take t1 is being finished.", [:], "take").hasSuffix("is being finished."))
         #expect(TakeCommand.Finish.typedName == "take" && RecordCommand.typedName == "record")

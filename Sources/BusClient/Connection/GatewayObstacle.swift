@@ -63,7 +63,7 @@ public enum GatewayObstacle: Hashable, Sendable {
                 + "or it has too many connections."
         case .noGateway:
             "The server at \(address) is not the request port of a gateway. "
-                + "The request port is 7350, unless gateway.toml there says otherwise."
+                + "The request port is 7350 by default; gateway.toml there can change it."
         case .noReply:
             "The gateway at \(address) accepts this client but does not answer: its bus does not run, or this is its "
                 + "media port "

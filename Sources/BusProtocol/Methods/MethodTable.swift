@@ -131,7 +131,7 @@ extension MethodTable {
             params: .object([
                 .optional("media", .choice(["video", "audio"])),
                 .optional(
-                    "type", .string(minLength: 1, maxLength: 64).described("A device's type, as its state has it.")),
+                    "type", .string(minLength: 1, maxLength: 64).described("A device's type, as in its state.")),
                 .optional("position", .choice(["front", "back", "external", "unspecified"])),
             ]),
             result: .object(

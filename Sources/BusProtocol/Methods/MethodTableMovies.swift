@@ -88,7 +88,7 @@ extension MethodTable {
                 .optional(
                     "stabilization",
                     Schema.reference("VideoStabilizationMode").described(
-                        "As long as the movie is made. Absent: as the session's connection has it, else as it is.")),
+                        "For the whole movie. Absent: that of the session's connection, else unchanged.")),
                 .optional(
                     "whenDenied",
                     Schema.choice(["blank"]).described(

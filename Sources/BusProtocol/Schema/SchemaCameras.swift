@@ -23,6 +23,6 @@ extension Schema {
                 .required("sources", .array(of: .string()).described("The driver's controls that it is made of.")),
                 .required("value", .reference("ControlValue")),
             ], additional: true
-        ).described("A control of the capture model as this camera has it. value is null where it can't be told."),
+        ).described("A control of the capture model on this camera. value is null where it is unknown."),
     ]
 }

@@ -19,7 +19,7 @@ extension Schema {
             .array(of: .reference("DeviceID"), min: 1, max: BusLimits.maxDevicesPerLock), .reference("DeviceID"),
         ]).described("One or more devices, each once; a bare string is one. The name of a rig stands for its devices."),
         "LockToken": .string(minLength: 1, maxLength: 128)
-            .described("The secret that device.lock returned. Everybody who has it may use the lock."),
+            .described("The secret that device.lock returned. Every client that knows it may use the lock."),
         "Milliseconds": .number(min: 0, max: 86_400_000).described("A time in milliseconds."),
         "FrameDuration": .string(minLength: 3, maxLength: 41)
             .described(

@@ -26,7 +26,7 @@ extension Schema {
             .optional(
                 "orientation",
                 Schema.reference("VideoOrientation").described(
-                    "How it is to be shown. Absent: as the session's connection has it, else as it comes.")),
+                    "The orientation for display. Absent: that of the session's connection, else that of the camera.")),
             .optional("mirrored", .boolean.described("It is to be shown mirrored. Absent: likewise.")),
             .optional(
                 "turned", .boolean.described("The pixels are turned so; else the file says how to turn them.")),
@@ -61,7 +61,7 @@ extension Schema {
         "SceneMonitoring": .object([
             .optional("flash", .choice(["off", "on", "auto"]).described("off if absent.")),
             .optional("stabilization", .boolean.described("false if absent.")),
-        ]).described("What photos are to be, for who wants to know whether the scene is one for that."),
+        ]).described("The settings for which the bus reports whether the scene needs flash or stabilization."),
         "PhotoBracket": .anyOf([
             .object([
                 .required(
@@ -100,7 +100,7 @@ extension Schema {
                                 .required("device", .string(minLength: 1)), .required("path", .string()),
                                 .required("asked", .any), .required("given", .any), .required("why", .string()),
                             ], additional: true)
-                    ).described("What a camera takes otherwise than it was asked for. Absent: nothing.")),
+                    ).described("What the camera changed in the request. Absent: nothing.")),
                 .required(
                     "attachments",
                     .array(
@@ -203,7 +203,7 @@ extension Schema {
                 .required("waiting", .integer(min: 0).described("Requests that wait for their turn.")),
                 .optional(
                     "owner",
-                    Schema.reference("Holder").described("For whom a photo is being taken. Absent: for nobody.")),
+                    Schema.reference("Holder").described("The holder whose photo is being taken. Absent: none.")),
             ], additional: true
         ).described("How ready a camera is to take a photo."),
     ]
@@ -237,9 +237,9 @@ extension Schema {
             "availableRawPhotoPixelFormatTypes",
             .array(of: .string()).described("Of a photo output: sensor's pixels that dng can have.")),
         .optional("readiness", Schema.reference("PhotoReadiness").described("Of a photo output.")),
-        .optional("isFlashScene", .boolean.described("Of a photo output: a photo of the scene wants a flash.")),
+        .optional("isFlashScene", .boolean.described("Of a photo output: a photo of the scene needs a flash.")),
         .optional(
             "isStillImageStabilizationScene",
-            .boolean.described("Of a photo output: a photo of the scene wants to be steadied.")),
+            .boolean.described("Of a photo output: a photo of the scene needs stabilization.")),
     ]
 }

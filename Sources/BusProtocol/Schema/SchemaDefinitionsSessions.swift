@@ -115,7 +115,7 @@ extension Schema {
                 .required(
                     "by",
                     .any.described(
-                        "Who has it: {session or lock, holder}; {systemPressureState}; null: nobody can be named.")),
+                        "What prevents it: {session or lock, holder}, or {systemPressureState}; null: unknown.")),
                 .required("message", .string()),
             ], additional: true),
         "Session": .object(
@@ -136,7 +136,7 @@ extension Schema {
                                     "preferredDataSource",
                                     Schema.string().orNull.described("auto, or the id of one; null: it is a camera.")),
                             ], additional: true)
-                    ).described("Formats and rates as they were asked; null: as the preset has it.")),
+                    ).described("The requested formats and rates; null: those of the preset.")),
                 .required(
                     "outputs",
                     .array(
@@ -218,7 +218,7 @@ extension Schema {
         .optional(
             "photoSettingsForSceneMonitoring",
             Schema.reference("SceneMonitoring").orNull.described(
-                "Of photo: what its photos are to be, for who wants to know whether the scene is one for that.")),
+                "Of photo: the settings for which the bus reports whether the scene needs flash or stabilization.")),
         .optional(
             "livePhotoCaptureEnabled",
             Schema.boolean.orNull.described("Of photo: its photos may be live ones; false if absent.")),

@@ -9,7 +9,7 @@ extension Schema {
             .optional("sampleFormat", .reference("SampleFormat")),
             .optional("rate", .integer(min: 1, max: 768_000).described("Frames per second.")),
             .optional("channels", .integer(min: 1, max: 1024)),
-        ]).described("Of a microphone; what is left out stays as it is, as far as the device has it."),
+        ]).described("Of a microphone. What is left out does not change, if the device supports it."),
         "ActiveSoundFormat": .object(
             [
                 .required("id", Schema.string().orNull.described("null: a format that is not in the table.")),

@@ -102,7 +102,7 @@ public struct SoundDecision: Hashable, Sendable {
         explanation = [sentence + "."]
         for demand in ordered + others {
             guard let own = wanted(demand), !own.isSame(as: format) else { continue }
-            explanation.append("\(demand.party.title) wants \(own.words), and gets that made of it.")
+            explanation.append("\(demand.party.title) wants \(own.words), and gets a conversion.")
         }
     }
 }

@@ -44,7 +44,7 @@ final class AttachmentBudget {
         }
         guard all.bytes + frame.count <= kind.maximum else {
             throw refusal(
-                "Replies to other users that are still on their way leave no room for \(kind.name); ask again "
+                "Replies to other users that fill the queue, so there is no room for \(kind.name); try again "
                     + "later\(kind.way).",
                 kind.maximum)
         }

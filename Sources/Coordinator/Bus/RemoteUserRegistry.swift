@@ -20,8 +20,8 @@ final class RemoteUserRegistry {
         guard !RemoteUser.uids.contains(sender.peer.uid) else {
             throw BusError(
                 .unauthorized,
-                "Users from \(RemoteUser.uids.lowerBound) on stand for clients on other machines; no local one may be "
-                    + "such a user.",
+                "Users from \(RemoteUser.uids.lowerBound) on are clients on other machines; no local user may be "
+                    + "one of them.",
                 ["status": "restricted", "needed": "gateway"])
         }
         guard let principal = request.onBehalfOf else { return sender }

@@ -43,7 +43,7 @@ final class SourceService: MethodService {
             updater.setDevices()
             return respond(
                 .failure(
-                    .invalidParams("name", "no device id can be made of '\(source.name)': another device has it")))
+                    .invalidParams("name", "no device id can be made from '\(source.name)': another device uses it")))
         }
         let path = directory.sourceSocket(of: source)
         worker.whenReady(withinMilliseconds: WorkerHandle.patience) { [weak self] in

@@ -90,7 +90,7 @@ final class MovieRegistry {
     private static func notThere(_ id: String) -> BusError {
         BusError(
             .notRecording,
-            "There is no movie '\(id.prefix(64))' (any more); movie.list answers those that are being made.",
+            "There is no movie '\(id.prefix(64))', or it has ended; movie.list lists the running recordings.",
             ["movie": .string(id)])
     }
 
@@ -145,8 +145,8 @@ final class MovieRegistry {
             if let camera = request.camera, photos?.changesPicture(uniqueID: camera.uniqueID) == true {
                 throw BusError(
                     .cancelled,
-                    "Photos of \(camera.id) are being taken at its largest size or with a bracket; ask again when they "
-                        + "are there."
+                    "Photos of \(camera.id) are being taken at its largest size or with a bracket; try again when they "
+                        + "are done."
                 )
             }
             try checkIsOnly(request)
@@ -175,7 +175,7 @@ final class MovieRegistry {
         let whose = request.session.map { "The session \($0)" } ?? "\(request.owner.name) (pid \(request.owner.pid))"
         throw BusError(
             .recordingInProgress,
-            "\(whose) makes a movie of \(main?.id ?? "it") already, \(other.id); movie.stop ends it.",
+            "\(whose) already records \(main?.id ?? "it") (movie \(other.id)); movie.stop ends it.",
             ["movie": .string(other.id)])
     }
 

@@ -136,7 +136,7 @@ final class SessionRegistry: ConfigurationObserver {
     func entry(_ id: String) throws(BusError) -> Entry {
         guard let entry = entries[id] else {
             throw BusError(
-                .sessionNotFound, "There is no session '\(id)' (any more); session.list answers those that there are.",
+                .sessionNotFound, "There is no session '\(id)', or it has ended; session.list lists the sessions.",
                 ["session": .string(id)])
         }
         return entry

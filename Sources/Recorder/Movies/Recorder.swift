@@ -205,7 +205,7 @@ public final class Recorder {
                 number,
                 .failure(
                     BusError(
-                        .formatUnsupported, "A movie goes on with another camera only where its picture is encoded.",
+                        .formatUnsupported, "A movie can only continue with another camera if it is encoded.",
                         ["nearest": .null])))
         }
         if RecorderOrder.Input(camera, orientation: request.orientation, mirrored: request.mirrored) == input {

@@ -154,7 +154,7 @@ final class OrderService: OrderHandler {
     var halt: BusError {
         BusError(
             .interrupted,
-            "\(device) was stopped, as it is under too much pressure; its pictures come again when that is over.",
+            "\(device) was stopped because the system pressure is too high; it starts again when the pressure falls.",
             [
                 "device": .string(device),
                 "interruption": .string(InterruptionReason.videoDeviceNotAvailableDueToSystemPressure.rawValue),

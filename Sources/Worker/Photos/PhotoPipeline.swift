@@ -171,7 +171,7 @@ final class PhotoPipeline {
 
     var interruption: BusError {
         BusError(
-            .interrupted, "\(device) was set otherwise while the photo was being taken; take it again.",
+            .interrupted, "\(device) was changed while the photo was being taken; take it again.",
             ["device": .string(device), "interruption": "reconfiguration"])
     }
 
@@ -242,7 +242,7 @@ final class PhotoPipeline {
     }
 
     func waitedTooLong(_ task: PhotoTask) {
-        let why = task.stage == .ready ? "nobody took the photo" : "\(device) gave no picture for it"
+        let why = task.stage == .ready ? "no worker took the photo" : "\(device) gave no picture for it"
         fail(
             task,
             BusError(

@@ -170,7 +170,7 @@ import Testing
         #expect(
             decision.explanation == [
                 "mic gives s16, 44100 Hz, 1 channel, as old wants.",
-                "young wants s16, 16000 Hz, 2 channels, and gets that made of it.",
+                "young wants s16, 16000 Hz, 2 channels, and gets a conversion.",
             ])
         let higher = decide(
             demand("young", priority: 5, since: 3, .init(rate: 16000), source: "rear"),

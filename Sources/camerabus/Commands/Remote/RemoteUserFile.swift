@@ -108,7 +108,7 @@ extension RemoteUserFile {
         guard status.st_mode & (isToken ? 0o027 : 0o022) != 0 else { return nil }
         let what =
             isToken ? "read or written by other users. Run: chmod 640" : "written by other users. Run: chmod go-w"
-        return Table.printable("The gateway ignores this file, and accepts nobody: \(path) can be \(what) \(path)")
+        return Table.printable("The gateway ignores this file and accepts no client: \(path) can be \(what) \(path)")
     }
 
     /// Why the service's gateway can't read its file; nil: it can, or the file belongs to another gateway. Only a
@@ -118,7 +118,7 @@ extension RemoteUserFile {
         guard path == Self.place.path, lstat(path, &status) == 0 else { return nil }
         let service = "camerabus-gateway"
         func refusal(_ why: String) -> String {
-            "The gateway of the service ignores this file, and accepts nobody: \(path) \(why)"
+            "The gateway of the service ignores this file and accepts no client: \(path) \(why)"
         }
         guard [0, UserDatabase.userID(named: service)].contains(status.st_uid) else {
             return refusal("belongs to another user. Run: chown root \(path)")
