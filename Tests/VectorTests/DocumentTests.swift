@@ -71,7 +71,8 @@ import Testing
                     $0.hasPrefix("\(method.name) {") || $0.hasPrefix("### ") && $0.contains("\(method.name) {")
                 }, "\(method.name)")
             let heading = lines[start...].prefix(6).joined(separator: " ")
-            let list = heading.split(separator: "\(method.name) {")[1].prefix { $0 != "}" }
+            let opening = try #require(heading.firstRange(of: "\(method.name) {"))
+            let list = heading[opening.upperBound...].prefix { $0 != "}" }
             let names = list.split(separator: ",").map { $0.trimmed }
             guard case .object(let properties, _) = method.params else {
                 Issue.record("\(method.name) takes no object")
