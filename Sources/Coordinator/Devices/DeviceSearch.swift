@@ -12,8 +12,6 @@ final class DeviceSearch {
     private let program: String
     private let logger: Logger
 
-    /// How long the search may take, milliseconds.
-    private static let limit: Int64 = 10_000
     /// Searches that were given up and have not ended yet; a driver can hold even a killed process.
     private var unreaped: [ObjectIdentifier: ProcessOutput] = [:]
     private static let maximumUnreaped = 4
@@ -39,11 +37,13 @@ final class DeviceSearch {
             return body(nil)
         }
         var token: Loop.Token?
-        var timer: Loop.Token?
+        // It reports once, at its end: a driver that holds it for longer than the limit is not waited for.
+        var watcher: HangWatcher?
         unreaped[ObjectIdentifier(output)] = output
         let finish: () -> Void = { [weak self, loop, logger] in
             loop.cancel(token)
-            loop.cancel(timer)
+            watcher?.end()
+            watcher = nil
             // A driver may keep even a killed process for as long as it likes: it is reaped when it ends, and not
             // waited for.
             var ending: Loop.Token?
@@ -62,10 +62,16 @@ final class DeviceSearch {
         token = loop.watch(.descriptor(output.rawValue)) {
             if output.read() { finish() }
         }
-        timer = loop.schedule(afterMilliseconds: Self.limit) {
+        watcher = HangWatcher(loop) {
+            output.process.pid
+        } onSlow: { [logger] hold, seconds in
+            logger.warning("the search for cameras has not ended for \(seconds) s: \(hold.rawValue)")
+        } onHang: { [logger] in
+            logger.error("the search for cameras makes no progress and is killed")
             output.kill()
             finish()
         }
+        watcher?.begin()
     }
 
     /// Ends the searches that are under way, and calls the body when they have ended, or after a second: then a driver
