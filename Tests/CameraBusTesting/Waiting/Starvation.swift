@@ -5,12 +5,14 @@ import LinuxIO
 /// nobody else wants to (SCHED_IDLE), on a processor on which others never stop.
 public final class Starvation {
     private var busy: [ChildProcess] = []
+    private let pids: [Int32]
 
     /// A thread gets a turn of a few milliseconds every half minute.
     private static let count = 20
 
     /// - Parameter pids: processes, with the threads that they have now and start from now on.
     public init(of pids: [Int32]) throws {
+        self.pids = pids
         let processor = try Self.processor()
         for _ in 0..<Self.count {
             busy.append(
@@ -26,8 +28,11 @@ public final class Starvation {
 
     deinit { end() }
 
-    /// Gives the processor back. The processes stay on it.
+    /// Gives the processor back, with an ordinary claim to it (SCHED_OTHER). The processes stay on it.
     public func end() {
+        guard !busy.isEmpty else { return }
+        // One that has ended meanwhile needs none.
+        for pid in pids { try? Self.run("chrt", ["-a", "-o", "-p", "0", "\(pid)"]) }
         for child in busy { child.process.send(SIGKILL) }
         for child in busy {
             while !child.process.hasEnded { usleep(1000) }
