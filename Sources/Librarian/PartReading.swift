@@ -117,7 +117,7 @@ extension LibraryEntry {
 extension BusError {
     fileprivate static func fileNotFound(_ id: String, _ file: String) -> BusError {
         BusError(
-            .entryNotFound, "The entry '\(id)' has no such file, or not any more: '\(file)'.",
+            .entryNotFound, "The entry '\(id)' has no such file, or it was removed: '\(file)'.",
             ["id": .string(id), "file": .string(file)])
     }
 

@@ -85,7 +85,7 @@ extension Librarian {
         }
         // Its segments are not kept beside it.
         if let whole, whole.movie.duration / 1_000_000 < Self.leastDuration(of: segments.map(\.entry)) {
-            throw BusError(.internalError, "The joined movie is shorter than its segments; they stay.")
+            throw BusError(.internalError, "The joined movie is shorter than its segments; the segments are kept.")
         }
         // Nobody would know of it.
         guard let whole, progress(1) else { throw .joinIsGivenUp }
@@ -258,5 +258,5 @@ extension BusError {
         BusError(.recordingInProgress, "The take \(take) is being joined already.", ["take": .string(take)])
     }
 
-    fileprivate static let joinIsGivenUp = BusError(.cancelled, "Nobody waits for the take any more.")
+    fileprivate static let joinIsGivenUp = BusError(.cancelled, "No client waits for the take any longer.")
 }

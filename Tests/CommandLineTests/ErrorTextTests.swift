@@ -72,8 +72,9 @@ import Testing
         func told(_ path: String, _ why: String) -> String {
             ErrorText(command: "photo").text(.refused(.invalidParams(path, why)))
         }
-        let off = told("settings.livePhoto", "can't be had while livePhotoCaptureEnabled is false")
-        #expect(off.hasPrefix("invalidParams: --live can't be had while livePhotoCaptureEnabled is false; camerabus "))
+        let off = told("settings.livePhoto", "is not available while livePhotoCaptureEnabled is false")
+        #expect(
+            off.hasPrefix("invalidParams: --live is not available while livePhotoCaptureEnabled is false; camerabus "))
         #expect(off.contains(#"'{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true}}'"#))
         #expect(
             told("outputs[0].addOutput.livePhotoCaptureEnabled", "can't be true: a has no format")

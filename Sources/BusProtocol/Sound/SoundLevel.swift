@@ -31,7 +31,7 @@ public struct SoundLevel: Hashable, Sendable {
             let sequence = json["sequence"]?.integer.flatMap({ UInt64(exactly: $0) }),
             let monotonic = json["monotonic"]?.integer, let average = json["average"]?.array?.compactMap(\.double),
             let peak = json["peak"]?.array?.compactMap(\.double), !peak.isEmpty, average.count == peak.count
-        else { throw BusError(.internalError, "This level lacks what belongs to one.") }
+        else { throw BusError(.internalError, "This level lacks required members.") }
         self.device = device
         self.stream = stream
         self.sequence = sequence

@@ -80,7 +80,7 @@ extension Request {
             document = try JSONValue(parsing: bytes, maximumDepth: BusLimits.maxDepth)
         } catch {
             return .failure(
-                RequestFailure(id: .null, error: BusError(.parseError, "The request is no JSON: \(error).")))
+                RequestFailure(id: .null, error: BusError(.parseError, "The request is not JSON: \(error).")))
         }
         return parse(document)
     }
@@ -167,11 +167,11 @@ extension Request {
 extension BusError {
     /// JSON-RPC's -32600.
     public static func invalidRequest(_ why: String) -> BusError {
-        BusError(.invalidRequest, "This is no request: \(why).")
+        BusError(.invalidRequest, "This is not a request: \(why).")
     }
 
     /// JSON-RPC's -32601. The name is cut: it came from outside.
     public static func methodNotFound(_ method: String) -> BusError {
-        BusError(.methodNotFound, "There is no method '\(method.prefix(64))'; bus.methods lists those that there are.")
+        BusError(.methodNotFound, "There is no method '\(method.prefix(64))'; bus.methods lists the methods.")
     }
 }

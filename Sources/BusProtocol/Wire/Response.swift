@@ -48,15 +48,15 @@ public struct Reply: Hashable, Sendable {
         do {
             document = try JSONValue(parsing: bytes)
         } catch {
-            throw BusError(.internalError, "The bus answered with what is no JSON: \(error).")
+            throw BusError(.internalError, "The answer of the bus is not JSON: \(error).")
         }
         guard document["jsonrpc"] == "2.0", let id = document["id"] else {
-            throw BusError(.internalError, "The bus answered with what is no JSON-RPC 2.0 response.")
+            throw BusError(.internalError, "The answer of the bus is not a JSON-RPC 2.0 response.")
         }
         switch (document["result"], document["error"]) {
         case (let result?, nil): self.init(id: id, result: .success(result))
         case (nil, let error?): self.init(id: id, result: .failure(BusError(wire: error)))
-        default: throw BusError(.internalError, "The bus answered with neither or both of result and error.")
+        default: throw BusError(.internalError, "The answer of the bus has neither or both of result and error.")
         }
     }
 }

@@ -245,11 +245,11 @@ extension CaptureSession {
     }
 
     private static func isNoInput(_ device: String, _ path: String) -> BusError {
-        .invalidParams(path, "'\(device)' is no input of this session")
+        .invalidParams(path, "'\(device)' is not an input of this session")
     }
 
     private static func isNoOutput(_ id: String, _ path: String) -> BusError {
-        .invalidParams(path, "'\(id)' is no output of this session")
+        .invalidParams(path, "'\(id)' is not an output of this session")
     }
 }
 
@@ -267,7 +267,7 @@ extension SessionOutput {
         }
         if kind == .audioData { return try withSound(options, path: path) }
         guard kind.isTopic else {
-            throw .invalidParams(path, "a \(kind.rawValue) output has no options of its own")
+            throw .invalidParams(path, "a \(kind.rawValue) output has no options")
         }
         guard options.rate == .keep, options.channels == .keep else {
             throw .invalidParams(path, "rate and channels are for sound; pictures have a frameRate")
@@ -298,7 +298,7 @@ extension SessionOutput {
         var others = options
         others.isBlankWhenDenied = .keep
         guard others == SessionAction.OutputOptions() else {
-            throw .invalidParams(path, "a movie output has no options of its own but whenDenied")
+            throw .invalidParams(path, "a movie output has only the option whenDenied")
         }
         var output = self
         output.isBlankWhenDenied = options.isBlankWhenDenied.applied(to: isBlankWhenDenied) ?? false
@@ -330,7 +330,7 @@ extension SessionOutput {
     fileprivate func withSound(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
         guard options.dimensions == .keep, options.frameRate == .keep, options.quality == .keep else {
             throw .invalidParams(
-                path, "an audioData output takes only a format, a rate and channels")
+                path, "an audioData output has only the options format, rate and channels")
         }
         if case .set(let picture) = options.format, picture != .native {
             throw .invalidParams(

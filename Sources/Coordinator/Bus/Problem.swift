@@ -78,7 +78,7 @@ struct Problem: Hashable {
     static func rigIncomplete(_ rig: String, _ reference: String) -> Problem {
         Problem(
             reason: .rigIncomplete,
-            message: "The rig '\(rig)' has a device that is not there: \(reference). Plug it in, or change the rig "
+            message: "The rig '\(rig)' has a device that is not connected: \(reference). Plug it in, or change the rig "
                 + "(camerabus rigs set \(rig) …, or the configuration file).")
     }
 

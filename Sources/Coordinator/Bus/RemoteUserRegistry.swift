@@ -28,7 +28,7 @@ final class RemoteUserRegistry {
         guard permission.isGateway(sender) else {
             throw BusError(
                 .unauthorized,
-                "Only a gateway may ask for somebody else ('for'): see permission.gateway in camerabus.toml.",
+                "Only a gateway may send requests for another user ('for'): see permission.gateway in camerabus.toml.",
                 ["status": "denied", "needed": "gateway"])
         }
         let uid = RemoteUser.uid(named: principal.name)
@@ -57,13 +57,14 @@ final class RemoteUserRegistry {
         if params["path"] != nil {
             throw BusError(
                 .pathNotAllowed,
-                "From another machine nothing is written to a path; leave it out, and the file is in the library.",
+                "A client on another machine can't choose a path; leave it out: then the file is stored in the "
+                    + "library.",
                 ["roots": []])
         }
         if method.feature == .sources {
             throw BusError(
                 .unauthorized,
-                "Frames of a client's own come over a Unix socket; run the program on the bus's machine.",
+                "Only clients on the bus's machine can publish frames of their own; run the program there.",
                 ["status": "restricted", "needed": "local"])
         }
     }

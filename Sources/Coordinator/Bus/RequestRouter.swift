@@ -124,7 +124,7 @@ final class RequestRouter {
             case .join:
                 guard joined[name, default: []].count < Self.maximumJoined else {
                     throw BusError(
-                        .limitExceeded, "This request is being asked too often; wait for its answer.",
+                        .limitExceeded, "This request was sent too often; wait for its answer.",
                         ["limit": "repetitions", "maximum": JSONValue(Self.maximumJoined)])
                 }
                 joined[name, default: []].append(respond)

@@ -105,7 +105,7 @@ final class AutomaticControlSwitch {
     }
 
     private static let notWritten = BusError(
-        .internalError, "That it is on for the bus's own sake could not be written to the disk.")
+        .internalError, "The state of an automatic control could not be written to the disk.")
 
     /// Turns it off if it was turned on for sessions or movies; what is in the way is waited for. It is not held
     /// against a client that has set the control itself.
@@ -142,7 +142,7 @@ final class AutomaticControlSwitch {
         _ value: JSONValue, _ identity: DeviceIdentity, _ lock: Lock?, _ body: @escaping (BusError?) -> Void
     ) {
         guard let device = workerOf(identity.uniqueID)?.device.id else {
-            return body(BusError(.deviceNotFound, "The device has gone."))
+            return body(BusError(.deviceNotFound, "The device was disconnected."))
         }
         let change: JSONValue = [
             "device": .string(device), "controls": .object([control.name.rawValue: value]),

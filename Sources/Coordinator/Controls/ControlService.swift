@@ -98,8 +98,8 @@ final class ControlService: MethodService {
         switch (call.params["factor"]?.double, call.params["value"]?.double) {
         case (let factor?, nil): target = .factor(factor)
         case (nil, let value?): target = .value(value)
-        case (nil, nil): return respond(.failure(.invalidParams("factor", "is missing; or pass value")))
-        case (_?, _?): return respond(.failure(.invalidParams("value", "can't be passed together with factor")))
+        case (nil, nil): return respond(.failure(.invalidParams("factor", "is missing; pass factor or value")))
+        case (_?, _?): return respond(.failure(.invalidParams("value", "can't be combined with factor")))
         }
         let wish = ZoomRequest(target: target, rate: call.params["rate"]?.double ?? 1)
         let holder = clients.holder(call.caller)

@@ -149,7 +149,7 @@ final class ProfileService: MethodService {
             else {
                 throw .invalidParams(
                     "devices",
-                    "the profile was saved of other devices than \(worker.device.id), and not of just one like it")
+                    "the profile has no device that matches \(worker.device.id)")
             }
             return (worker, settings)
         }

@@ -108,7 +108,7 @@ extension WorkerHandle {
             return BusError(reason, message, data.merging(["device": .string(device.id)]) { _, own in own })
         }
         return BusError(
-            .workerCrashed, "The worker of \(device.id) is not ready; ask again in a moment.",
+            .workerCrashed, "The worker of \(device.id) is not ready; try again in a moment.",
             ["device": .string(device.id)])
     }
 }

@@ -36,7 +36,7 @@ extension DeviceService {
         }
         guard let alias else { return }
         guard DeviceID.isValid(alias) else {
-            throw .invalidParams("name", "a device's name is 1 to 32 of the characters a-z, 0-9 and '-'")
+            throw .invalidParams("name", "must be 1 to 32 characters of a-z, 0-9 and '-'")
         }
         guard !rigs.isRig(alias) else { throw .invalidParams("name", "'\(alias)' is the name of a rig") }
         if let owner = registry.owner(of: alias, updater.wishes), owner != device.identity.uniqueID {
@@ -51,7 +51,7 @@ extension DeviceService {
         updater.setDevices()
         books.save { [weak self] isKept in
             guard let self, let worker = workers.worker(of: uniqueID) else {
-                return respond(.failure(BusError(.deviceNotFound, "The device has gone while it was renamed.")))
+                return respond(.failure(BusError(.deviceNotFound, "The device was disconnected while it was renamed.")))
             }
             // The next request with the new id finds it ready.
             worker.whenReady(withinMilliseconds: worker.device.isPlugged ? WorkerHandle.patience : 0) { [weak self] in

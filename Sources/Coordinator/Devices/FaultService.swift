@@ -46,7 +46,7 @@ final class FaultService: MethodService {
                 return respond(
                     .failure(
                         .invalidParams(
-                            "device", "\(worker.device.id) is no virtual device; only those have faults on demand")))
+                            "device", "\(worker.device.id) is not a virtual device; only virtual devices have faults")))
             }
             // Also for a device that is unplugged: it was described before.
             worker.whenReady(withinMilliseconds: WorkerHandle.patience) {

@@ -96,7 +96,7 @@ final class SourceRegistry {
         }
         guard watch(source) else {
             throw BusError(
-                .unauthorized, "A source goes with its process, and this one can't be seen from here.",
+                .unauthorized, "A source ends with its process, and the bus can't see this process.",
                 ["status": "denied", "needed": "a process in the bus's own namespace"])
         }
         sources[source.uniqueID] = source

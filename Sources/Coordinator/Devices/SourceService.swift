@@ -57,7 +57,7 @@ final class SourceService: MethodService {
                 return respond(
                     .failure(
                         BusError(
-                            .workerCrashed, "The source could not be set up; ask again.",
+                            .workerCrashed, "The source could not be set up; try again.",
                             ["device": .string(worker.device.id)])))
             }
             respond(
@@ -87,7 +87,7 @@ final class SourceService: MethodService {
             frameDuration =
                 rate.string.flatMap { FrameDuration($0) } ?? rate.double.flatMap { FrameDuration(framesPerSecond: $0) }
             if frameDuration == nil {
-                throw .invalidParams("frameRate", "must be frames a second, or a fraction as 1/30")
+                throw .invalidParams("frameRate", "must be frames per second, or a duration such as \"1/30\"")
             }
         }
         let source = ClientSource(
@@ -105,7 +105,7 @@ final class SourceService: MethodService {
     private func delete(_ call: Call, _ respond: @escaping Responder) {
         resolver.withWorker(call, respond) { [self] worker in
             guard let source = sources.sources[worker.device.identity.uniqueID] else {
-                return respond(.failure(.invalidParams("device", "\(worker.device.id) is no source of a client")))
+                return respond(.failure(.invalidParams("device", "\(worker.device.id) is not a source of a client")))
             }
             let owner = clients.holder(call.caller)
             let isOwner = owner.pid == source.owner.pid && owner.startTime == source.owner.startTime

@@ -255,13 +255,13 @@ final class WorkerHandle {
 
     private var unanswered: BusError {
         BusError(
-            .workerCrashed, "The worker of \(device.id) did not answer in time; what was asked may still be done.",
+            .workerCrashed, "The worker of \(device.id) did not answer in time; the request may still be carried out.",
             ["device": .string(device.id)])
     }
 
     private var crashed: BusError {
         BusError(
-            .workerCrashed, "The worker of \(device.id) ended before it answered; it is started again. Ask again.",
+            .workerCrashed, "The worker of \(device.id) ended before it answered; it is started again. Try again.",
             ["device": .string(device.id)])
     }
 

@@ -101,7 +101,7 @@ final class LibrarianSupervisor {
                 return completion(
                     .failure(
                         BusError(
-                            .limitExceeded, "Too many questions about the library wait; ask again later.",
+                            .limitExceeded, "Too many library requests wait; try again later.",
                             ["limit": "libraryRequests", "maximum": JSONValue(Self.maximumOfUser)])))
             }
         }

@@ -35,7 +35,7 @@ struct LibraryFilePart {
         var members = members
         let count = members.removeValue(forKey: "bytes")?.integer.flatMap { Int(exactly: $0) } ?? -1
         guard (0...(view?.bytes.count ?? 0)).contains(count), let name = members["name"]?.string else {
-            throw BusError(.internalError, "The librarian returned another part of the file than was asked for.")
+            throw BusError(.internalError, "The librarian returned another part of the file than the requested one.")
         }
         members["attachments"] = [
             [

@@ -360,7 +360,7 @@ final class LockService {
 
     private func lost() -> BusError {
         BusError(
-            .lockLost, "This lock is not held any more, or never was; take a new one with device.lock.",
+            .lockLost, "This lock has ended or never existed; take a new one with device.lock.",
             ["fence": JSONValue(table.fence)])
     }
 

@@ -124,7 +124,7 @@ final class MovieRegistry {
         starts.limit(start) { [weak self] in self?.late($0) }
         return { [weak self, weak start] in
             guard let self, let start else { return }
-            fail(start, BusError(.cancelled, "The movie was given up before it had begun."))
+            fail(start, BusError(.cancelled, "The movie was cancelled before it began."))
         }
     }
 
@@ -136,7 +136,7 @@ final class MovieRegistry {
         if access.withdrawal(from: movie) != [] { return access.refusal(movie) }
         guard request.session != nil, access.sessionCamera(of: movie) != nil || access.sessionEnd(of: movie) != nil
         else { return nil }
-        return BusError(.cancelled, "The session has changed; ask again.")
+        return BusError(.cancelled, "The session has changed; try again.")
     }
 
     /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`: these movies can't begin now.
@@ -155,7 +155,7 @@ final class MovieRegistry {
         guard running.count + requests.count <= Self.maximumMovies, ofUser + requests.count <= Self.maximumOfUser else {
             let maximum = ofUser + requests.count <= Self.maximumOfUser ? Self.maximumMovies : Self.maximumOfUser
             throw BusError(
-                .limitExceeded, "Too many movies are being made; stop one of them.",
+                .limitExceeded, "Too many movies are being recorded; stop one of them.",
                 ["limit": "movies", "maximum": JSONValue(maximum)])
         }
     }
@@ -224,7 +224,7 @@ final class MovieRegistry {
             return completion(
                 .failure(
                     BusError(
-                        .limitExceeded, "Too many wait for the end of this movie.",
+                        .limitExceeded, "Too many requests wait for the end of this movie.",
                         ["limit": "movieStops", "maximum": JSONValue(Self.maximumStoppers)])))
         }
         stoppers[id, default: []].append(completion)

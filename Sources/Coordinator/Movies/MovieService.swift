@@ -53,7 +53,7 @@ final class MovieService: MethodService {
             var isGivenUp = false
             cancellations.set(call.key) {
                 isGivenUp = true
-                respond(.failure(BusError(.cancelled, "The movie was given up before it had begun.")))
+                respond(.failure(BusError(.cancelled, "The movie was cancelled before it began.")))
             }
             controls.turnOn(wanted, for: requests, lock: subject.session?.lockID) { [weak self] requests in
                 if let self, !isGivenUp { begin(requests, subject, call, respond) }
@@ -75,7 +75,7 @@ final class MovieService: MethodService {
             try reader.checkMayRecord(call.caller, &now)
             guard now.denied == subject.denied,
                 subject.session.map({ sessions.entries[$0.id]?.session.run.state == .running }) ?? true
-            else { throw BusError(.cancelled, "Permission or session have changed; ask again.") }
+            else { throw BusError(.cancelled, "The permission or the session has changed; try again.") }
             let giveUp = try movies.start(requests) { result in
                 respond(
                     result.map { movies in
@@ -107,7 +107,7 @@ final class MovieService: MethodService {
         let movie = try movies.movie(call.string("movie") ?? "")
         guard movie.mayBeEnded(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
-                .unauthorized, "The movie is another user's; its own user and administrators may stop it.",
+                .unauthorized, "The movie belongs to another user; only that user and administrators may stop it.",
                 ["status": "denied", "needed": "admin", "movie": .string(movie.id)])
         }
         return movie

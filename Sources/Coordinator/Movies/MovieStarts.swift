@@ -90,21 +90,21 @@ final class MovieStarts {
         switch result.reason {
         case .diskFull, .minimumFreeDiskSpaceReached:
             return BusError(
-                .diskFull, "There is no room for a movie at \(result.path).", ["free": .null, "needed": needed])
+                .diskFull, "The disk has no space for a movie at \(result.path).", ["free": .null, "needed": needed])
         case .deviceLost, .formatChanged:
             for device in movie.devices { if let error = trouble(device) { return error } }
             return BusError(
                 .interrupted, "\(movie.devices.first?.id ?? "The device") gave no pictures; try again.",
                 ["interruption": "noFrames"])
         case .maximumFileSizeReached:
-            return .invalidParams("maxFileSize", "is less than the first frame of such a movie needs")
+            return .invalidParams("maxFileSize", "is too small for the first frame of the movie")
         case .ownerGone, .stopped:
-            return BusError(.cancelled, "The movie was given up before it had begun.")
+            return BusError(.cancelled, "The movie was cancelled before it began.")
         case .shuttingDown:
             return MovieRegistry.shuttingDown
         default:
             return result.error
-                ?? BusError(.internalError, "The movie could not be begun (\(result.reason.rawValue)); see the log.")
+                ?? BusError(.internalError, "The movie could not be started (\(result.reason.rawValue)); see the log.")
         }
     }
 

@@ -65,7 +65,7 @@ extension MovieRequestReader {
         let session = try sessions.entry(id).session
         guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
-                .unauthorized, "The session is another user's; its own user and administrators may record it.",
+                .unauthorized, "The session belongs to another user; only that user and administrators may record it.",
                 ["status": "denied", "needed": "admin", "session": .string(id)])
         }
         guard call.params["detached"] == nil else {

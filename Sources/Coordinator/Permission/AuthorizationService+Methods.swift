@@ -41,7 +41,12 @@ extension AuthorizationService: MethodService {
             return respond(.failure(.invalidParams("reason", "is one line of text, without control characters")))
         }
         guard reason.unicodeScalars.contains(where: { !$0.properties.isWhitespace }) else {
-            return respond(.failure(.invalidParams("reason", "say what for: an administrator reads it")))
+            return respond(
+                .failure(
+                    .invalidParams(
+                        "reason",
+                        "must say why permission is needed: an administrator "
+                            + "reads it")))
         }
         let ticket = ask(
             call.caller, startTime: clients.holder(call.caller).startTime, media, reason: reason,

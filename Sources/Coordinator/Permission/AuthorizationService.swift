@@ -144,7 +144,7 @@ final class AuthorizationService: ProblemReporter {
         case .authorized:
             return BusError(
                 .unauthorized,
-                "The configuration lets uid \(uid) look and change nothing (its role is view, [permission] in "
+                "The configuration allows uid \(uid) to read only (its role is view, [permission] in "
                     + "camerabus.toml).",
                 ["status": .string(AuthorizationStatus.restricted.rawValue), "needed": "control"])
         case .notDetermined:
@@ -200,7 +200,7 @@ final class AuthorizationService: ProblemReporter {
             completion(
                 .failure(
                     BusError(
-                        .limitExceeded, "Too many requests for permission wait; ask again without wait, or later.",
+                        .limitExceeded, "Too many requests for permission wait; try again without wait, or later.",
                         ["limit": "authorizationWaiters", "maximum": JSONValue(Self.maximumWaitersPerUser)])))
             return nil
         }
@@ -245,7 +245,7 @@ final class AuthorizationService: ProblemReporter {
         if isLast, book.withdraw(uid: waiter.uid, media: waiter.media) {
             tell(waiter.uid, "withdrawn", waiter.media)
         }
-        end(ticket, .failure(BusError(.cancelled, "The request for permission was given up.")))
+        end(ticket, .failure(BusError(.cancelled, "The request for permission was cancelled.")))
     }
 
     /// A user tried to use a medium without having asked: the bus asks the administrators, once.
@@ -372,7 +372,7 @@ final class AuthorizationService: ProblemReporter {
                 "uid", "\(who), which overrides decisions of administrators; change [permission] there")
         case .tooMany(let maximum):
             return BusError(
-                .limitExceeded, "Permission is asked for, or decided about, too many users; reset some of them.",
+                .limitExceeded, "There are requests or decisions for too many users; reset some of them.",
                 ["limit": "authorizations", "maximum": JSONValue(maximum)])
         }
     }

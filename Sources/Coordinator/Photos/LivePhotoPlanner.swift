@@ -84,17 +84,17 @@ final class LivePhotoPlanner {
     static func refusal(_ session: CaptureSession?) -> BusError? {
         guard let output = session?.photoOutput else {
             return .invalidParams(
-                "settings.livePhoto", "is of a session with a photo output that has livePhotoCaptureEnabled")
+                "settings.livePhoto", "needs a session with a photo output that has livePhotoCaptureEnabled")
         }
         guard output.livePhoto.isEnabled else {
             return .invalidParams(
                 "settings.livePhoto",
-                "can't be had while livePhotoCaptureEnabled of the session's photo output is false")
+                "is not available while livePhotoCaptureEnabled of the session's photo output is false")
         }
         guard !output.livePhoto.isSuspended else {
             return .invalidParams(
                 "settings.livePhoto",
-                "can't be had while livePhotoCaptureSuspended of the session's photo output is true")
+                "is not available while livePhotoCaptureSuspended of the session's photo output is true")
         }
         return nil
     }

@@ -293,7 +293,7 @@ final class LivePhotoSupervisor {
             guard jobs[photo.job]?.movie == movie else {
                 // It was given up meanwhile.
                 remove(photo.identifier)
-                return completion(.failure(BusError(.cancelled, "The photo was given up.")), nil)
+                return completion(.failure(BusError(.cancelled, "The photo was cancelled.")), nil)
             }
             do throws(BusError) {
                 guard let answer = LivePhotoAnswer(json: try result.get()) else { throw .livePhotoMovie("it failed") }

@@ -67,7 +67,7 @@ final class PhotoAccess {
             }
             let cameras = workers.photoConnections(of: session).map(\.input)
             guard request.devices.allSatisfy(cameras.contains) else {
-                return BusError(.cancelled, "The session has another camera now; ask again.", ["session": .string(id)])
+                return BusError(.cancelled, "The session has another camera now; try again.", ["session": .string(id)])
             }
             if request.settings.isLive, let error = LivePhotoPlanner.refusal(session) { return error }
         }

@@ -99,7 +99,7 @@ final class PhotoRequestReader {
     private func checkCount(_ devices: [String], _ path: String) throws(BusError) {
         guard devices.count <= BusLimits.maxDevicesPerPhoto else {
             throw .invalidParams(
-                path, "\(BusLimits.maxDevicesPerPhoto) cameras can take a photo together, these are more")
+                path, "\(BusLimits.maxDevicesPerPhoto) cameras at most can take a photo together")
         }
     }
 
@@ -108,7 +108,9 @@ final class PhotoRequestReader {
         let session = try sessions.entry(id).session
         guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
-                .unauthorized, "The session is another user's; its own user and administrators may take its photos.",
+                .unauthorized,
+                "The session belongs to another user; only that user and administrators may take its "
+                    + "photos.",
                 ["status": "denied", "needed": "admin", "session": .string(id)])
         }
         guard session.outputs.contains(where: { $0.kind == .photo }) else {

@@ -184,6 +184,8 @@ extension PhotoService {
 
     static func gone(_ device: String) -> BusError {
         BusError(
-            .deviceDisconnected, "\(device) is not there any more, or has another name.", ["device": .string(device)])
+            .deviceDisconnected,
+            "\(device) is not connected any more, or has another "
+                + "name.", ["device": .string(device)])
     }
 }

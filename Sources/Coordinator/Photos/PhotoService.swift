@@ -141,7 +141,7 @@ final class PhotoService: MethodService {
             throw error
         }
         publishReadiness(request.devices)
-        return { [weak self] in self?.end(request.id, BusError(.cancelled, "The photo was given up.")) }
+        return { [weak self] in self?.end(request.id, BusError(.cancelled, "The photo was cancelled.")) }
     }
 
     private static let ownerGone = BusError(.cancelled, "The process that asked for the photo has ended.")
@@ -236,11 +236,11 @@ final class PhotoService: MethodService {
     var tooLarge: BusError {
         BusError(
             .limitExceeded,
-            "The photos are too large for a reply; have them delivered to the library, or ask for fewer.",
+            "The photos are too large for a reply; have them delivered to the library, or request fewer.",
             ["limit": "photoReply", "maximum": JSONValue(maximumReply)])
     }
 
-    private static let notGiven = BusError(.internalError, "A worker has not given its photo.")
+    private static let notGiven = BusError(.internalError, "A worker has not delivered its photo.")
 
     private static func key(_ uniqueID: String, _ photo: PhotoResult) -> String { "\(uniqueID)/\(photo.index)" }
 

@@ -58,7 +58,7 @@ final class RigRegistry: ProblemReporter {
         return try members.map { member throws(BusError) in
             guard let worker = member.worker else {
                 throw BusError(
-                    .deviceNotFound, "The rig '\(name)' has a device that is not there: \(member.reference).",
+                    .deviceNotFound, "The rig '\(name)' has a device that is not connected: \(member.reference).",
                     ["device": .string(member.reference), "rig": .string(name)])
             }
             return worker.device.id

@@ -25,7 +25,7 @@ extension SessionRegistry {
                 end(
                     entry,
                     BusError(
-                        .unauthorized, "The permission to use the session's devices was taken back; ask for it again.",
+                        .unauthorized, "The permission to use the session's devices was revoked; request it again.",
                         ["status": "denied", "needed": error.data["needed"] ?? "video"]))
             }
         }

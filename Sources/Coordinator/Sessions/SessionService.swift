@@ -245,7 +245,7 @@ final class SessionService: MethodService {
 
     private static func isSwitching(_ entry: SessionRegistry.Entry) -> BusError {
         BusError(
-            .cannotAddInput, "The session's camera is being switched; ask again when that is done.",
+            .cannotAddInput, "The session's camera is being switched; try again when that is done.",
             ["why": "the session's camera is being switched"])
     }
 
@@ -300,7 +300,7 @@ final class SessionService: MethodService {
         let entry = try sessions.entry(call.string("session") ?? "")
         guard entry.session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
-                .unauthorized, "The session is another user's; its own user and administrators may change it.",
+                .unauthorized, "The session belongs to another user; only that user and administrators may change it.",
                 ["status": "denied", "needed": "admin", "session": .string(entry.session.id)])
         }
         return entry

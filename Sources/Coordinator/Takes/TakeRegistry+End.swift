@@ -78,7 +78,7 @@ extension TakeRegistry {
         }
         discarding.insert(id)
         try change(id, then: remove) { kept throws(BusError) in kept.isDiscarded = true }
-        answerWaiting(id, .failure(BusError(.cancelled, "The take was thrown away.")))
+        answerWaiting(id, .failure(BusError(.cancelled, "The take was discarded.")))
     }
 
     /// Continues to throw away a take: ends what is being recorded, and then removes everything.

@@ -172,12 +172,12 @@ final class TakeRegistry: MovieProgressObserver {
             }
         }
         guard !beginning.isGivenUp else {
-            return failed(BusError(.cancelled, "The segment was given up before it had begun."))
+            return failed(BusError(.cancelled, "The segment was cancelled before it began."))
         }
         guard file.book[id]?.take.current?.id == request.movie, file.book[id]?.take.state == .recording,
             !discarding.contains(id)
         else {
-            return failed(BusError(.cancelled, "The segment was ended before it had begun."))
+            return failed(BusError(.cancelled, "The segment was ended before it began."))
         }
         // What may have changed while the book was written.
         if let refusal = movies.refusal(request) { return failed(refusal) }
@@ -252,7 +252,7 @@ final class TakeRegistry: MovieProgressObserver {
         if kept.take.current == nil, kept.take.state == .paused, let end = ends[id] { return completion(.success(end)) }
         guard waiting[id, default: []].count < Self.maximumWaiting else {
             throw BusError(
-                .limitExceeded, "Too many wait for the end of this segment.",
+                .limitExceeded, "Too many requests wait for the end of this segment.",
                 ["limit": "takePauses", "maximum": JSONValue(Self.maximumWaiting)])
         }
         let action = try change(id) { kept throws(BusError) in try kept.take.pause() }

@@ -84,7 +84,7 @@ final class TakeService: MethodService {
         let session = try sessions.entry(id).session
         guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
-                .unauthorized, "The session is another user's; its own user and administrators may record it.",
+                .unauthorized, "The session belongs to another user; only that user and administrators may record it.",
                 ["status": "denied", "needed": "admin", "session": .string(id)])
         }
         guard call.params["detached"] == nil else {
@@ -107,7 +107,7 @@ final class TakeService: MethodService {
         let take = try takes.take(call.string("take") ?? "")
         guard take.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
-                .unauthorized, "The take is another user's; its own user and administrators may change it.",
+                .unauthorized, "The take belongs to another user; only that user and administrators may change it.",
                 ["status": "denied", "needed": "admin", "take": .string(take.id)])
         }
         return take

@@ -162,7 +162,7 @@ final class PictureReceiver: @unchecked Sendable {
                     refuse(
                         BusError(
                             .formatUnsupported,
-                            "\(camera.id) gives \(new.layout.pixelFormat.name), on which this movie can't go on.",
+                            "\(camera.id) gives \(new.layout.pixelFormat.name); this movie can't continue with that.",
                             ["nearest": .null]))
                     return false
                 }
@@ -200,7 +200,7 @@ final class PictureReceiver: @unchecked Sendable {
             BusError(
                 .formatUnsupported,
                 "\(camera.id) gives \(PixelFormat(code: description.format).name) "
-                    + "\(description.width)x\(description.height) now, on which this movie can't go on.",
+                    + "\(description.width)x\(description.height) now; this movie can't continue with that.",
                 ["nearest": .null]))
         return false
     }

@@ -138,7 +138,12 @@ final class SoundReceiver: @unchecked Sendable {
             }
         } catch {
             guard isWanted else { return }
-            mailbox.end(.deviceLost, BusError(.internalError, "The sound of \(microphone.id) can't be had: \(error)."))
+            mailbox.end(
+                .deviceLost,
+                BusError(
+                    .internalError,
+                    "The sound of \(microphone.id) is not available: "
+                        + "\(error)."))
         }
     }
 
@@ -220,7 +225,7 @@ final class SoundReceiver: @unchecked Sendable {
                     BusError(
                         .formatUnsupported,
                         "\(microphone.id) gives \(new.format.sampleFormat.rawValue) at \(new.format.rate) Hz with "
-                            + "\(new.format.channels) channels now, on which this movie can't go on.",
+                            + "\(new.format.channels) channels now; this movie can't continue with that.",
                         ["nearest": .null]))
                 return false
             }

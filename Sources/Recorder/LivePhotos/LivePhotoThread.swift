@@ -102,7 +102,7 @@ final class LivePhotoThread: @unchecked Sendable {
 
     private func drop(_ job: String, _ order: UInt64) {
         for movie in movies where movie.photo.job == job {
-            give(up: movie, BusError(.cancelled, "The live photo was given up."))
+            give(up: movie, BusError(.cancelled, "The live photo was cancelled."))
         }
         for file in files where file.job == job { File.remove(file.path) }
         files.removeAll { $0.job == job }
@@ -318,7 +318,7 @@ final class LivePhotoThread: @unchecked Sendable {
         isFinishing = true
         let end = mailbox.end ?? RecorderMailbox.End(reason: .stopped, error: nil)
         if end.isCancelled {
-            for movie in movies { give(up: movie, BusError(.cancelled, "Live photos are given up.")) }
+            for movie in movies { give(up: movie, BusError(.cancelled, "The live photos were cancelled.")) }
             for file in files { File.remove(file.path) }
         } else {
             while step() {}

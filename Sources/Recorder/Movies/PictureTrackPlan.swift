@@ -72,7 +72,7 @@ struct PictureTrackPlan: Hashable, Sendable {
             guard canHold(format, request.fileType) else {
                 let holder = request.url?.scheme.rawValue ?? request.fileType.rawValue
                 return .refuse(
-                    .invalidParams("codec", "the camera gives \(format.name), which \(holder) can't hold as it comes"))
+                    .invalidParams("codec", "the camera gives \(format.name), which \(holder) can't hold; use h264"))
             }
             return asIs(.raw)
         case .automatic:
@@ -86,7 +86,11 @@ struct PictureTrackPlan: Hashable, Sendable {
                 return .record(PictureTrackPlan(kind: .raw, layout: layout))
             }
             return request.fileType == .mp4
-                ? .refuse(.invalidParams("codec", "mp4 can't hold pictures as they are")) : ask(.yuyv)
+                ? .refuse(
+                    .invalidParams(
+                        "codec",
+                        "an MP4 file can't hold uncompressed pictures; use mov or "
+                            + "mkv")) : ask(.yuyv)
         }
         if isReady, encodable.contains(format) {
             let (most, wish) = (layout.dimensions, request.video)
@@ -96,7 +100,8 @@ struct PictureTrackPlan: Hashable, Sendable {
                 return .refuse(
                     .invalidParams(
                         "settings.video",
-                        "\(size.width)x\(size.height) is more than the camera's picture, \(most.width)x\(most.height)"))
+                        "\(size.width)x\(size.height) is larger than the camera's picture, "
+                            + "\(most.width)x\(most.height)"))
             }
             return .record(PictureTrackPlan(kind: .encoded, layout: layout))
         }
@@ -115,7 +120,7 @@ struct PictureTrackPlan: Hashable, Sendable {
     static func blank(_ size: Dimensions, _ request: MovieRequest) throws(BusError) -> PictureTrackPlan {
         let kind: Kind = request.video.codec == .raw ? .raw : .encoded
         guard request.video.codec != .passThrough else {
-            throw .invalidParams("codec", "there is no picture that could be stored as it comes; take h264")
+            throw .invalidParams("codec", "there is no picture to store unchanged; use h264")
         }
         guard let layout = FrameLayout.packed(kind == .raw ? .yuyv : .i420, size) else {
             throw BusError(.formatUnsupported, "\(size) can't be recorded.", ["nearest": .null])

@@ -195,7 +195,7 @@ public final class Recorder {
                 answered(
                     RecorderMailbox.InputAnswer(
                         number: change.number,
-                        error: BusError(.cancelled, "The movie is to go on with yet another camera.")))
+                        error: BusError(.cancelled, "The movie was switched to another camera meanwhile.")))
             }
         }
         // Black stays black, whichever camera it is.
@@ -221,7 +221,7 @@ public final class Recorder {
             threads.append(try NamedThread(name: "movie-picture") { intake.run() })
             change = (number, inputs, input)
         } catch {
-            reply(number, .failure(BusError(.internalError, "The other camera can't be taken in: \(error).")))
+            reply(number, .failure(BusError(.internalError, "The other camera can't be added: \(error).")))
         }
     }
 
@@ -251,7 +251,12 @@ public final class Recorder {
         guard !blank.contains(media) else { return reply(number, .success([:])) }
         guard canStandFor(media) else {
             return reply(
-                number, .failure(BusError(.formatUnsupported, "Nothing can stand for it.", ["nearest": .null])))
+                number,
+                .failure(
+                    BusError(
+                        .formatUnsupported,
+                        "There is no picture that can replace "
+                            + "it.", ["nearest": .null])))
         }
         mailbox.withdraw(media)
         // What is in was taken while it was allowed.
@@ -358,7 +363,13 @@ public final class Recorder {
         isEnded = true
         if let change {
             self.change = nil
-            reply(change.order, .failure(BusError(.notRecording, "The movie ended before the other camera came.")))
+            reply(
+                change.order,
+                .failure(
+                    BusError(
+                        .notRecording,
+                        "The movie ended before the other camera delivered "
+                            + "pictures.")))
         }
         link.send(.event(.didFinishRecording(result)))
         for number in waiting { reply(number, .success(.object(result.members))) }

@@ -158,7 +158,7 @@ private final class ConnectionReporter: Sendable {
             }
             guard before.hasBeenConnected else {
                 mailbox.end(
-                    .writeFailed, .invalidParams("url", "the server can't be reached, or doesn't take it: \(error)"))
+                    .writeFailed, .invalidParams("url", "the server can't be reached, or refuses the movie: \(error)"))
                 return
             }
             // Not of each try.

@@ -128,7 +128,7 @@ struct CommittedConfiguration: Hashable, Sendable {
     /// Reads what ``json`` writes. What stood in for a wish does so no more.
     init(json: JSONValue) throws(BusError) {
         guard let generation = json["generation"]?.integer.flatMap({ UInt64(exactly: $0) }) else {
-            throw .invalidParams("generation", "must be a count")
+            throw .invalidParams("generation", "must be a whole number, 0 or more")
         }
         self.generation = generation
         let setting = json["insteadOf"] ?? json

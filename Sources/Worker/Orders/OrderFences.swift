@@ -49,7 +49,9 @@ struct OrderFences {
     /// What whoever has an older lock is told.
     func lost(to fence: UInt64) -> BusError {
         BusError(
-            .lockLost, "The lock on \(device) has ended, and there was a newer one; take a new one with device.lock.",
+            .lockLost,
+            "The lock on \(device) has ended, and another client had the device since; take a new one with "
+                + "device.lock.",
             ["device": .string(device), "fence": JSONValue(fence)])
     }
 }

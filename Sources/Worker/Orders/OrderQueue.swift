@@ -163,7 +163,7 @@ final class OrderQueue {
             return
         }
         throw BusError(
-            .limitExceeded, "\(device) was busy with other work for too long, and nothing was done; ask again.",
+            .limitExceeded, "\(device) was busy for too long, and nothing was done; try again.",
             ["device": .string(device), "limit": "orderWait", "maximum": JSONValue(WorkerOrder.patience)])
     }
 }

@@ -228,7 +228,7 @@ final class OrderService: OrderHandler {
 
     func takeBack(_ id: String, _ finish: @escaping Finish) {
         switch transactions.takeBack(id) {
-        case .unknown: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
+        case .unknown: finish(.failure(.invalidParams("transaction", "this worker has no transaction '\(id)'")))
         case .nothing: finish(.success([:]))
         case .undo(let change):
             let present = controller.snapshot?.configuration
@@ -270,7 +270,9 @@ final class OrderService: OrderHandler {
         return .failure(
             controller.error
                 ?? BusError(
-                    .deviceDisconnected, "\(device) has not been looked at yet.", ["device": .string(device)]))
+                    .deviceDisconnected,
+                    "\(device) has not been opened yet; try again in a "
+                        + "moment.", ["device": .string(device)]))
     }
 
     private static func controls(_ snapshot: DeviceSnapshot) -> JSONValue {

@@ -38,7 +38,10 @@ final class HeldPhoto: @unchecked Sendable {
     func store(_ movie: LivePhotoMovie, _ path: String) -> Result<JSONValue, BusError> {
         Result { () throws(BusError) in
             guard let place = order.place, movie.identifier == order.identifier else {
-                throw BusError.invalidParams("movie.contentIdentifier", "is not the picture's")
+                throw BusError.invalidParams(
+                    "movie.contentIdentifier",
+                    "must equal the contentIdentifier of the "
+                        + "picture")
             }
             let movie = try PhotoStorage.Movie(movie, path)
             let entry = try PhotoStorage(order: order, place: place).store(

@@ -73,7 +73,7 @@ final class PhotoMaker: @unchecked Sendable {
     ) -> Result<MadePhoto, BusError> {
         Result { () throws(BusError) in
             guard let encoder, !isOver.load(ordering: .relaxed) else {
-                throw BusError(.cancelled, "The photo was given up.")
+                throw BusError(.cancelled, "The photo was cancelled.")
             }
             let photo: EncodedPhoto
             do throws(PhotoFileError) {
@@ -143,7 +143,7 @@ extension BusError {
     static func noMemoryForPhotos(_ device: String) -> BusError {
         BusError(
             .limitExceeded,
-            "There is no memory for a further photo of \(device); take it when the others are finished.",
+            "There is no memory for another photo of \(device); take it when the others are finished.",
             ["device": .string(device), "limit": "photoMemory"])
     }
 }

@@ -130,7 +130,7 @@ extension PhotoPipeline {
         fail(
             task,
             BusError(
-                .limitExceeded, "The coordinator takes no further photos for now.",
+                .limitExceeded, "The coordinator accepts no more photos now; try again later.",
                 ["device": .string(device), "limit": "photoReports"]))
     }
 

@@ -95,7 +95,7 @@ final class PhotoPipeline {
             tasks.first { $0.order.job == job }?.maker.keepFromLibrary()
             answer(.success([:]))
         case .dropPhoto(let job): drop(job, answer)
-        default: answer(.failure(BusError(.internalError, "\(device) was given something else as a photo.")))
+        default: answer(.failure(BusError(.internalError, "\(device) received something else than its photo.")))
         }
     }
 
@@ -129,7 +129,7 @@ final class PhotoPipeline {
             return answer(
                 .failure(
                     BusError(
-                        .interrupted, "\(device) has no photo ready by now; take it again.",
+                        .interrupted, "\(device) did not finish the photo in time; take it again.",
                         ["device": .string(device), "interruption": "timeout"])))
         }
         task.onTaken = answer
@@ -145,7 +145,7 @@ final class PhotoPipeline {
 
     func drop(_ job: String, _ answer: @escaping PhotoTask.Answer) {
         if let task = tasks.first(where: { $0.order.job == job }) {
-            fail(task, BusError(.cancelled, "The photo was given up."))
+            fail(task, BusError(.cancelled, "The photo was cancelled."))
         }
         afterForgetting(job) { [weak self] in self?.afterPuttingBack { answer(.success([:])) } }
     }
@@ -158,7 +158,7 @@ final class PhotoPipeline {
     /// for live photos, whose movies come no more.
     func abandon() {
         for task in tasks where task.stage != .processing || task.order.place == nil || task.order.isHeldBack {
-            fail(task, BusError(.cancelled, "The coordinator has gone."))
+            fail(task, BusError(.cancelled, "The coordinator has ended."))
         }
         forgetHeld()
     }
@@ -246,7 +246,7 @@ final class PhotoPipeline {
         fail(
             task,
             BusError(
-                .interrupted, "The photo was given up, as \(why) in time; take it again.",
+                .interrupted, "The photo was cancelled because \(why) in time; take it again.",
                 ["device": .string(device), "interruption": "timeout"]))
     }
 

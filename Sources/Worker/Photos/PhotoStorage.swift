@@ -93,20 +93,20 @@ struct PhotoStorage {
         guard case .file(let cause) = error else { return refusal(error) }
         switch cause.code {
         case ENOSPC, EDQUOT: return full(count, (try? CaptureLibrary(place.library, isMade: false))?.free ?? 0)
-        case ECANCELED: return BusError(.cancelled, "The photo was given up.")
+        case ECANCELED: return BusError(.cancelled, "The photo was cancelled.")
         default: return refusal(error)
         }
     }
 
     private func refusal(_ error: LibraryError) -> BusError {
-        BusError(.internalError, "The capture library doesn't take the photo: \(error)")
+        BusError(.internalError, "The capture library can't store the photo: \(error)")
     }
 
     private func full(_ count: Int, _ free: Int64) -> BusError {
         let reserved = free > count && place.minFree > 0 ? UInt64(place.minFree) : nil
         let lack = BusError.lack(free: UInt64(max(0, free)), reserved: reserved)
         return BusError(
-            .diskFull, "The disk of \(place.library) \(lack): make room, then take the photo again.",
+            .diskFull, "The disk of \(place.library) \(lack): free some space, then take the photo again.",
             [
                 "free": .integer(free),
                 "needed": JSONValue(Int64(count).addingReportingOverflow(place.minFree).partialValue),

@@ -36,7 +36,7 @@ struct CommittedSound: Hashable, Sendable {
     /// Reads what ``json`` writes.
     init(json: JSONValue) throws(BusError) {
         guard let generation = json["generation"]?.integer.flatMap({ UInt64(exactly: $0) }) else {
-            throw .invalidParams("generation", "must be a count")
+            throw .invalidParams("generation", "must be a whole number, 0 or more")
         }
         self.generation = generation
         if let value = json["activeFormat"], !value.isNull {

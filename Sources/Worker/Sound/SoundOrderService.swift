@@ -198,7 +198,7 @@ final class SoundOrderService: OrderHandler {
 
     func takeBack(_ id: String, _ finish: @escaping Finish) {
         switch transactions.takeBack(id) {
-        case .unknown: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
+        case .unknown: finish(.failure(.invalidParams("transaction", "this worker has no transaction '\(id)'")))
         case .nothing: finish(.success([:]))
         case .undo(let change):
             let isSame = controller.snapshot?.configuration.format == change.before.format
@@ -239,7 +239,9 @@ final class SoundOrderService: OrderHandler {
         return .failure(
             controller.error
                 ?? BusError(
-                    .deviceDisconnected, "\(device) has not been looked at yet.", ["device": .string(device)]))
+                    .deviceDisconnected,
+                    "\(device) has not been opened yet; try again in a "
+                        + "moment.", ["device": .string(device)]))
     }
 
     // Gets the device ready, works on it on its thread, and releases it.

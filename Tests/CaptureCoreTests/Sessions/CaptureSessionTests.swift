@@ -69,7 +69,7 @@ import Testing
             (["addOutput": "photo"], .cannotAddOutput, "a session has at most one photo output"),
             (["addOutput": "movie"], .cannotAddOutput, "a session has at most one movie output"),
             (["addOutput": "metadata"], .cannotAddOutput, "this bus does not detect metadata in pictures"),
-            (["removeInput": "front"], .invalidParams, "'front' is no input of this session"),
+            (["removeInput": "front"], .invalidParams, "'front' is not an input of this session"),
             (
                 ["setOutput": ["output": "photo", "width": 100]], .invalidParams,
                 "a photo output has no options of its own but preRoll, photoSettingsForSceneMonitoring and those of "
