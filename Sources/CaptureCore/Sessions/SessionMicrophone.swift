@@ -14,7 +14,7 @@ public struct SessionMicrophone: Hashable, Sendable {
         self.current = current
     }
 
-    /// Reads what a worker tells of its microphone; nil: that is none, or it has not been opened yet; try again in a moment.
+    /// Reads what a worker tells of its microphone; nil: it is not a microphone, or has not been opened yet.
     ///
     /// - Parameters:
     ///   - description: as ``MicrophoneDescription/json`` writes it.
