@@ -161,7 +161,7 @@ public struct SessionDevice: Hashable, Sendable {
     public var formats: [CaptureFormat]?
     /// The words that its control `videoStabilizationMode` takes; empty: it has none.
     public var stabilizationWords: [String]
-    /// What a microphone can do, and how it is set; nil: it is none, or has not been opened yet; try again in a moment.
+    /// What a microphone can do, and how it is set; nil: it is none, or has not been opened yet.
     public var sound: SessionMicrophone?
 
     public init(

@@ -114,7 +114,7 @@ extension SessionRegistry {
 }
 
 extension WorkerHandle {
-    /// Its microphone; nil: it has none, or it has not been opened yet; try again in a moment.
+    /// Its microphone; nil: it has none, or it has not been opened yet.
     var microphone: SessionMicrophone? {
         guard device.identity.mediaType == .audio else { return nil }
         return SessionMicrophone(description: description, activeFormat: status["activeFormat"])
