@@ -50,7 +50,7 @@ import ZeroMQ
         #expect(throws: ServerError.self) { try PeerAddressTest.judge(seen) }
     }
 
-    @Test func `who can't be named is not let in, whatever the policy says`() throws {
+    @Test func `a client that can't be identified is refused, whatever the policy says`() throws {
         var asked = 0
         let keeper = try Doorkeeper(context, loop) { _, _ in
             asked += 1

@@ -11,7 +11,7 @@ import Testing
             holder: LockHolder(uid: uid, gid: uid, pid: Int32(ticket), startTime: 1, name: "p"), wait: wait, lease: nil)
     }
 
-    @Test func `locks and waits of who lost permission end, and the next in the queue is served`() throws {
+    @Test func `locks and waits of a user without permission end, and the next in the queue is served`() throws {
         var table = LockTable()
         _ = table.request(request(1, ["a", "b"], uid: 5), at: 0)
         _ = table.request(request(2, ["c"], uid: 5), at: 0)

@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `who sits at this machine needs no token, and who comes from elsewhere does`() throws {
+    @Test func `a local user needs no token, and a remote user does`() throws {
         let access = try access()
         let local = try #require(access.visitor(try request("Host: localhost"), from: here))
         #expect(local.principal == Request.Principal(name: "web", role: .control))

@@ -94,7 +94,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a lease goes on with what is left of it`() async throws {
+        @Test func `a lease continues with what is left of it`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let client = try RawClient(path: bus.directory.commandSocket)
             let long = try client.call("device.lock", ["devices": "cam0", "lease": 60_000])
@@ -115,7 +115,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `who asks again under the same key gets the lock that was given`() async throws {
+        @Test func `a repeated request with the same key returns the same lock`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             let first = try client.call("device.lock", ["devices": "cam0", "wait": 5], key: "mine")

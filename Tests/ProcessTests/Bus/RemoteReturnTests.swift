@@ -20,7 +20,9 @@ extension ProcessTests {
             return try client.reply(within: 15).result
         }
 
-        @Test func `what one has from the bus before goes on until it is said who that is, whatever is said of others`()
+        @Test
+        func
+            `what a client has from the earlier bus continues until the client is identified, whatever is said of others`()
             async throws
         {
             let bus = try await BusHarness(virtual: 1, configuration: "[permission]\nremote_role = \"control\"\n")
@@ -48,7 +50,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `who was taken out while no gateway ran has nothing when the next one is there`() async throws {
+        @Test func `a user removed while no gateway ran has nothing when the next gateway runs`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let gateway = try await RemoteGateway(bus)
             let probe = try RemoteProbe(gateway, try gateway.add("desk", .control))
@@ -68,7 +70,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `who was taken out while there was no bus has nothing when that is back, by another gateway`()
+        @Test func `a user removed while no bus ran has nothing when the bus is back, by another gateway`()
             async throws
         {
             let bus = try await BusHarness(virtual: 1)

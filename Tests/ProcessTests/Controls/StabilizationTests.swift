@@ -70,7 +70,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a client that sets it has its way, and the session tells it`() async throws {
+        @Test func `a client that sets it overrides the bus, and the session reports it`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             let (session, topic) = try await start(bus, client)

@@ -15,7 +15,7 @@ extension ProcessTests {
             devices = ["cam0", "virtual-1"]
             """
 
-        @Test func `what doesn't fit is told before the start, with what would`() async throws {
+        @Test func `settings that don't fit are refused before the start, with what would`() async throws {
             let bus = try await BusHarness(virtual: nil, configuration: Self.hub)
             let client = try RawClient(path: bus.directory.commandSocket)
             func create(_ device: String, _ preset: String, rate: Int64) throws -> String {

@@ -9,7 +9,7 @@ import ZeroMQ
 extension ProcessTests {
     /// Frames through the whole system, and what deaths and stopped readers cost.
     @Suite(.timeLimit(.minutes(5))) struct Frames {
-        @Test func `a subscription takes the device as it is set, and leaves it so`() async throws {
+        @Test func `a subscription does not change the settings of the device`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             func set() throws -> [JSONValue?] {
@@ -149,7 +149,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a device nobody wants any more is closed`() async throws {
+        @Test func `a device without users is closed`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             func device() throws -> JSONValue { try client.call("device.get", ["device": "cam0"])["device"] ?? .null }

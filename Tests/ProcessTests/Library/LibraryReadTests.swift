@@ -62,7 +62,7 @@ extension ProcessTests {
             return names.sorted()
         }
 
-        @Test func `a part comes behind its reply, to who may see its entry`() async throws {
+        @Test func `a part follows its reply, for users who may see the entry`() async throws {
             let bytes = Self.bytes(300_000)
             _ = try StoredFile(library, id: "one", bytes: bytes)
             let bus = try await bus()
@@ -85,7 +85,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `who reads under keys takes no photo's place among the answers that are kept`() async throws {
+        @Test func `library reads with keys don't displace photos among the stored answers`() async throws {
             let bytes = Self.bytes(4 << 20)
             _ = try StoredFile(library, id: "one", bytes: bytes)
             let bus = try await bus(virtual: 1)
@@ -241,7 +241,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what was cut off goes on where it ended, also with the next bus`() async throws {
+        @Test func `an interrupted copy continues where it ended, also with the next bus`() async throws {
             let bytes = Self.bytes(6 << 20)
             _ = try StoredFile(library, id: "one", bytes: bytes)
             let bus = try await bus()

@@ -99,7 +99,7 @@ extension ProcessTests {
         }
 
         @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
-        func `only who may look into the library does`() async throws {
+        func `only users with permission can read the library`() async throws {
             _ = try LeftMovie(try library, id: "mine", cut: 1, uid: OtherUser.first.uid)
             _ = try LeftMovie(try library, id: "theirs", cut: 1, uid: OtherUser.second.uid)
             let bus = try await bus(configuration: OtherUser.configuration)

@@ -9,7 +9,7 @@ import ZeroMQ
 extension ProcessTests {
     /// Exclusive configuration between real processes.
     @Suite(.timeLimit(.minutes(5))) struct Locks {
-        @Test func `the second client is told who holds the device, and a killed holder's lock is free`() async throws {
+        @Test func `the second client learns who holds the device, and a killed holder's lock is free`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let holder = try bus.start("camerabus", ["lock", "cam0"])
             let client = try RawClient(path: bus.directory.commandSocket)
@@ -95,7 +95,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `an administrator takes a lock over, and its loser is told`() async throws {
+        @Test func `an administrator takes a lock over, and its former holder is notified`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let loser = try RawClient(path: bus.directory.commandSocket)
             let lock = try loser.call("device.lock", ["devices": ["cam0", "cam1"]])["lock"] ?? .null
@@ -111,7 +111,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `who waits goes on waiting when a lock is taken over, and is told of`() async throws {
+        @Test func `waiting clients keep waiting when a lock is taken over, and is told of`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let loser = try RawClient(path: bus.directory.commandSocket)
             try loser.call("device.lock", ["devices": ["cam0", "cam1"], "note": "the loser"])

@@ -243,7 +243,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a recorder that dies is told, and followed if that is wished`() async throws {
+        @Test func `a recorder that dies is reported and replaced if that is wished`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
             let first = try client.call(

@@ -48,7 +48,7 @@ extension ProcessTests.Permission {
         try await bus.stop()
     }
 
-    @Test func `who may read a ring goes on in another when somebody else has to leave it`() async throws {
+    @Test func `a permitted reader continues in another ring when another reader loses permission`() async throws {
         let bus = try await bus()
         let other = OtherUser.second
         try await allow(bus, Self.user)
@@ -74,7 +74,7 @@ extension ProcessTests.Permission {
         try await bus.stop()
     }
 
-    @Test func `who left a ring before its permission was taken back reads nothing new in it`() async throws {
+    @Test func `a reader that left a ring before its permission was revoked reads nothing new in it`() async throws {
         let bus = try await bus()
         try await allow(bus, Self.user)
         // Its memory is mapped still, when its connection has ended.

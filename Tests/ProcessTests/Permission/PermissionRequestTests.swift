@@ -6,7 +6,7 @@ import LinuxIO
 import Testing
 
 extension ProcessTests.Permission {
-    @Test func `a request waits for its answer, and is told to administrators with its reason`() async throws {
+    @Test func `a request waits for its answer, and is published to administrators with its reason`() async throws {
         let bus = try await bus()
         let asking = try bus.start(
             "camerabus", ["ask", "video", "--reason", "measure the belt", "--wait", "60"], as: Self.user)

@@ -180,7 +180,7 @@ extension ProcessTests {
             #expect(read[0]?["ImageUniqueID"] == .string(identifier.lowercased().replacing("-", with: "")))
         }
 
-        @Test func `what is suspended or set otherwise ends those in progress, and what comes has nothing from before`()
+        @Test func `suspending live photos or changing the session ends those in progress, and later ones begin anew`()
             async throws
         {
             let scene = try await Scene(home)

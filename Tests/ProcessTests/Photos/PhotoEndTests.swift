@@ -106,7 +106,7 @@ extension ProcessTests.Photos {
         try await bus.stop()
     }
 
-    @Test func `a photo that waits is given up, also with who asked for it`() async throws {
+    @Test func `a waiting photo is cancelled, also at the end of its client`() async throws {
         let bus = try await bus()
         let (client, ears) = (try client(bus), try PhotoEars(bus))
         let pid = try worker(bus, "cam0")
@@ -129,7 +129,7 @@ extension ProcessTests.Photos {
         try await bus.stop()
     }
 
-    @Test func `who asks for a bracket and dies leaves the exposure as it was`() async throws {
+    @Test func `a client that dies during a bracket leaves the exposure unchanged`() async throws {
         let bus = try await bus()
         let (client, ears) = (try client(bus), try PhotoEars(bus))
         func exposure() throws -> [JSONValue?] {

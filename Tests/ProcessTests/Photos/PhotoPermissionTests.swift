@@ -10,7 +10,8 @@ extension ProcessTests {
         .timeLimit(.minutes(5)),
         .enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")")) struct PhotoPermission
     {
-        @Test func `who may not is asked about, and a refused save leaves the photo in the reply`() async throws {
+        @Test func `a missing permission is requested, and a refused save leaves the photo in the reply`() async throws
+        {
             let user = OtherUser.first
             let bus = try await BusHarness(virtual: 1, configuration: OtherUser.configuration)
             let client = try RawClient(path: bus.directory.commandSocket)
@@ -72,7 +73,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what a burst has not stored when it may not any more is in the reply alone`() async throws {
+        @Test func `photos of a burst after the permission is revoked are in the reply only`() async throws {
             let (user, home) = (OtherUser.first, try TemporaryDirectory())
             let bus = try await BusHarness(
                 virtual: 1, configuration: OtherUser.configuration, arguments: ["--state-dir", home.path])
@@ -125,7 +126,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a photo is not given again to who may see no camera any more`() async throws {
+        @Test func `a photo is not returned again to a user who lost the permission for cameras`() async throws {
             let user = OtherUser.first
             let bus = try await BusHarness(virtual: 1, configuration: OtherUser.configuration)
             let client = try RawClient(path: bus.directory.commandSocket)

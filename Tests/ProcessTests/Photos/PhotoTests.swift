@@ -37,7 +37,7 @@ extension ProcessTests {
             return (photo?["readiness"] == "ready" || photo?["readiness"] == "notRunning") && photo?["waiting"] == 0
         }
 
-        @Test func `a photo is told in its stages, and comes by reply and into the library`() async throws {
+        @Test func `a photo is reported in its stages, and comes by reply and into the library`() async throws {
             let bus = try await bus()
             let (client, ears) = (try client(bus), try PhotoEars(bus))
             try client.start(
@@ -112,7 +112,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what a scene wants is in the session's state`() async throws {
+        @Test func `the flash and stabilization that a scene needs are in the session's state`() async throws {
             let bus = try await bus()
             let client = try client(bus)
             let photo: JSONValue = ["type": "photo", "photoSettingsForSceneMonitoring": ["flash": "on"]]

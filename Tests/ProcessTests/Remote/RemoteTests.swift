@@ -173,7 +173,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what a client had ends when it is gone`() async throws {
+        @Test func `everything of a client ends when the client ends`() async throws {
             let (bus, gateway) = try await bus()
             let pair = try gateway.add("desk", .control)
             let session: String

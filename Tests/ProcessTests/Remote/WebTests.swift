@@ -130,7 +130,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a page is told when the bus has gone, and when it is back`() async throws {
+        @Test func `a page is notified when the bus ends, and when it is back`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let web = try await WebGateway(bus)
             let page = try WebSocketProbe(web)

@@ -147,7 +147,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `who waits for a lock and was first is waited for, and the session says so`() async throws {
+        @Test func `a client that waited for a lock first is waited for, and the session says so`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let user = try User(bus)
             // What is held for long is not what the session wants, but somebody waits for both.

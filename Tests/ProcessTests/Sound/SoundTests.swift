@@ -109,7 +109,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a microphone is open only while somebody wants it`() async throws {
+        @Test func `a microphone is open only while it has a user`() async throws {
             let bus = try await bus()
             let client = try await bus.connect()
             try await bus.wait(for: "state/device/mic0/") { $0?["isOpen"] == false }
@@ -348,7 +348,8 @@ extension ProcessTests {
         }
 
         @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
-        func `who must not hear any more reads nothing new in a ring, and others go on in another`() async throws {
+        func `a reader that lost permission hears nothing new in a ring, and others continue in another`() async throws
+        {
             let user = OtherUser.first
             let bus = try await BusHarness(virtual: 1, microphones: 1, configuration: OtherUser.configuration)
             let rings = try RingConnection(bus.directory, "mic0")

@@ -180,7 +180,7 @@ extension ProcessTests {
             try await again.stop()
         }
 
-        @Test func `a session's take goes on when the camera is switched`() async throws {
+        @Test func `a session's take continues when the camera is switched`() async throws {
             let bus = try await bus(2)
             let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Movies.Ears(bus, "take"))
             let session = try #require(

@@ -133,7 +133,7 @@ extension RestoringTests {
         #expect(flags["described"] == ["gain"])
     }
 
-    @Test("a flood of events is told ten times a second")
+    @Test("a flood of events is reported ten times per second")
     func flood() throws {
         let worker = try worker(nil)
         try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }

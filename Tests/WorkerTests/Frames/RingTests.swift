@@ -233,7 +233,9 @@ struct RingTests {
         #expect(new.ring != old.ring && new.height == 480 && after.height == 480)
     }
 
-    @Test("who asks for nonsense is told and let go; who asks for nothing gets the native picture")
+    @Test(
+        "a malformed ring request is answered with an error and disconnected; a ring request without a rendition gets the native picture"
+    )
     func requests() throws {
         let worker = try fixture()
         let path = worker.room.directory.ringSocket("cam0")
@@ -266,7 +268,7 @@ struct RingTests {
         }
     }
 
-    @Test("what can't be made is told")
+    @Test("a rendition that can't be made is reported")
     func impossible() throws {
         let worker = try fixture()
         let rings = try RingConnection(worker.room.directory, "cam0", "gray:1280x720")
