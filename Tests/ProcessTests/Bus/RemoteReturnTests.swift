@@ -20,11 +20,7 @@ extension ProcessTests {
             return try client.reply(within: 15).result
         }
 
-        @Test
-        func
-            `what a client has from the earlier bus continues until the client is identified, whatever is said of others`()
-            async throws
-        {
+        @Test func `what a client has from the earlier bus continues until it is identified`() async throws {
             let bus = try await BusHarness(virtual: 1, configuration: "[permission]\nremote_role = \"control\"\n")
             let refusal = try ask(bus, "bus.shutdown", as: .admin)
             #expect(throws: BusError.self) { try refusal.get() }
