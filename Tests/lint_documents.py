@@ -22,7 +22,7 @@ COLUMNS = 120
 #: Documents that must exist, and how many lines each may have.
 LENGTHS = {"README.md": 150, "ARCHITECTURE.md": 250}
 #: How many lines of a language may be too long: those that the tree still has.
-LONG_LINES = {".swift": 43, ".py": 68}
+LONG_LINES = {".swift": 33, ".py": 68}
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})(.*)$")
 # Within a paragraph.
