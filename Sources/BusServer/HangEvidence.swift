@@ -2,10 +2,10 @@ public import LinuxIO
 
 /// Decides whether a process that has not reported for too long hangs, or is only slow.
 ///
-/// A process hangs when it makes no progress although it had the chance to. Time for which a thread of it waits for a
-/// processor, or for its program's pages from the disk, is no such chance. Time for which it sleeps, is stopped
-/// (SIGSTOP, a debugger), or sits in a driver is one. Each look at the process is compared with the look before;
-/// nothing is known of the time before the first look.
+/// A process hangs when its loop makes no progress although it has the chance to. While the thread of the loop, or a
+/// thread of libzmq that carries its reports, waits for a processor or for pages from the disk, it has none. While the
+/// loop's thread sleeps, is stopped (SIGSTOP, a debugger) or runs without an end, it has one; what other threads do
+/// does not matter. Each look at the process is compared with the look before.
 public struct HangEvidence: Sendable {
     /// What the kernel says of two processes at one moment.
     public struct Look: Sendable {
@@ -13,22 +13,23 @@ public struct HangEvidence: Sendable {
         public var time: Int64
         /// The threads of the process that is watched; nil: they can't be read. Then all time counts.
         public var threads: [Int32: ThreadTimes]?
-        /// The threads of the process that watches: what has been reported may wait for one of them.
+        /// The threads of the process that watches: a report may wait for one of them. nil: nothing can be read at the
+        /// moment, not even its own.
         public var watchersThreads: [Int32: ThreadTimes]?
 
-        public init(time: Int64, threads: [Int32: ThreadTimes]?, watchersThreads: [Int32: ThreadTimes]? = nil) {
+        public init(time: Int64, threads: [Int32: ThreadTimes]?, watchersThreads: [Int32: ThreadTimes]?) {
             self.time = time
             self.threads = threads
             self.watchersThreads = watchersThreads
         }
     }
 
-    /// What keeps a process from its work.
+    /// What keeps a process, or its reports, waiting.
     public enum Hold: String, Hashable, Sendable {
         /// A thread waits for a processor.
         case processor = "it waits for a processor"
-        /// Pages of its program or its memory come from the disk.
-        case disk = "it waits for the disk"
+        /// Its loop waits for pages of its memory from the disk, or is in a driver.
+        case disk = "it waits for the disk or a driver"
         /// The process that watches was late itself.
         case watcher = "this process is late itself"
     }
@@ -39,27 +40,25 @@ public struct HangEvidence: Sendable {
         case hangs
     }
 
-    /// The thread that should make progress. In its own process, the one with the number of the process runs the loop.
+    /// The thread of the loop; the first one of its process, which has the process's number.
     private let thread: Int32
     /// The thread of the watching process that looks.
     private let watchersThread: Int32
-    /// The process is being loaded: a thread that is blocked waits for the disk, and not for a device's driver.
-    private let isLoading: Bool
-    /// How many looks in a row have to find that it had its chance, and has not run at all.
+    /// How many looks in a row have to find that the loop had its chance, and has not run at all.
     private let stillLooks: Int
-    /// How long it may have its chance in all; nanoseconds.
+    /// How long the loop may have its chance in all, and how long it may sleep without a break; nanoseconds.
     private let limit: Int64
 
     private var last: Look?
     private var still = 0
+    /// How long it has slept, been stopped, or been in one call of a driver without a break; nanoseconds.
+    private var idle: Int64 = 0
+    /// How long it has had its chance; nanoseconds.
     private var spent: Int64 = 0
 
-    public init(
-        thread: Int32, watchersThread: Int32, isLoading: Bool = false, stillLooks: Int = 5, limit: Int64
-    ) {
+    public init(thread: Int32, watchersThread: Int32, stillLooks: Int = 5, limit: Int64) {
         self.thread = thread
         self.watchersThread = watchersThread
-        self.isLoading = isLoading
         self.stillLooks = stillLooks
         self.limit = limit
     }
@@ -70,47 +69,78 @@ public struct HangEvidence: Sendable {
     public mutating func add(_ look: Look, interval: Int64) -> Finding {
         defer { last = look }
         guard let last, look.time > last.time else { return .undecided }
+        let loop = Step(last.threads?[thread], look.threads?[thread], look.time - last.time)
+        // A machine that stood still as a whole shows one long look.
+        let time = min(look.time - last.time, 2 * interval)
+        let hold = hold(last, look, loop, interval)
+        if loop?.hasRun == true { still = 0 }
+        idle = loop?.isIdle == true ? idle + time : 0
+        switch hold {
+        // It may be that a report waits, and not the loop.
+        case .watcher?: break
+        case nil: if loop?.isIdle == true { still += 1 }
+        case .processor?, .disk?: still = 0
+        }
+        // A loop that spins on a busy machine is held in each look, and uses up its time all the same.
+        spent += hold == nil ? time : max(0, min(loop?.ran ?? 0, time))
+        if still >= stillLooks || idle >= limit || spent >= limit { return .hangs }
+        return hold.map(Finding.held) ?? .undecided
+    }
+
+    private func hold(_ last: Look, _ look: Look, _ loop: Step?, _ interval: Int64) -> Hold? {
+        guard let watchersThreads = look.watchersThreads, look.time - last.time <= 2 * interval else { return .watcher }
         let time = look.time - last.time
-        let before = last.threads?[thread]
-        let now = look.threads?[thread]
-        // A look that can't be compared counts as if the thread had slept.
-        let ran = if let before, let now { now.processor - before.processor } else { Int64(0) }
-        if let hold = hold(last, look, time, interval) {
-            still = 0
-            // A loop that spins on a busy machine is held in each look, and uses up its time all the same.
-            spent += max(0, min(ran, time))
-            return spent >= limit ? .hangs : .held(hold)
-        }
-        still = ran > 0 ? 0 : still + 1
-        spent += time
-        return still >= stillLooks || spent >= limit ? .hangs : .undecided
-    }
-
-    private func hold(_ last: Look, _ look: Look, _ time: Int64, _ interval: Int64) -> Hold? {
-        if time > 2 * interval { return .watcher }
-        for (id, now) in look.watchersThreads ?? [:] {
-            guard let before = last.watchersThreads?[id] else { continue }
+        for (id, now) in watchersThreads where id == watchersThread || Self.carriesReports(now) {
+            guard let step = Step(last.watchersThreads?[id], now, time) else { continue }
             // The thread that looks runs at that moment.
-            if Self.isQueued(before, now, time) || id != watchersThread && Self.isWaiting(before, now, time) {
-                return .watcher
-            }
+            if step.wasQueued || id != watchersThread && step.isWaiting { return .watcher }
         }
-        for (id, now) in look.threads ?? [:] {
-            guard let before = last.threads?[id] else { continue }
-            if Self.isQueued(before, now, time) || Self.isWaiting(before, now, time) { return .processor }
-            if now.majorFaults > before.majorFaults || isLoading && now.state == .blocked { return .disk }
+        for (id, now) in look.threads ?? [:] where id == thread || Self.carriesReports(now) {
+            guard let step = Step(last.threads?[id], now, time) else { continue }
+            if step.wasQueued || step.isWaiting { return .processor }
         }
-        return nil
+        return loop.map { $0.hasFaulted || $0.now.state == .blocked } == true ? .disk : nil
     }
 
-    // A quarter of the time and more.
-    private static func isQueued(_ before: ThreadTimes, _ now: ThreadTimes, _ time: Int64) -> Bool {
+    // libzmq's threads are called so.
+    private static func carriesReports(_ thread: ThreadTimes) -> Bool { thread.name.hasPrefix("ZMQbg/") }
+}
+
+/// What one thread did from one look to the next.
+private struct Step {
+    let before: ThreadTimes
+    let now: ThreadTimes
+    let time: Int64
+
+    /// nil: the thread was not seen both times.
+    init?(_ before: ThreadTimes?, _ now: ThreadTimes?, _ time: Int64) {
+        guard let before, let now else { return nil }
+        (self.before, self.now, self.time) = (before, now, time)
+    }
+
+    /// Nanoseconds.
+    var ran: Int64 { now.processor - before.processor }
+
+    var hasRun: Bool { ran > 0 || now.turns != before.turns }
+
+    var hasFaulted: Bool { now.majorFaults > before.majorFaults }
+
+    /// It did not run, and does not wait for a processor. Without turns only a blocked thread certainly did not: times
+    /// are rounded to clock ticks.
+    var isIdle: Bool {
+        guard !hasRun, !hasFaulted else { return false }
+        return now.state == .blocked || now.turns != nil && (now.state == .sleeping || now.state == .stopped)
+    }
+
+    /// A quarter of the time and more.
+    var wasQueued: Bool {
         guard let queued = now.queued, let earlier = before.queued else { return false }
         return queued - earlier >= time / 4
     }
 
-    // It waits now. How long it has been waiting, the kernel accounts when that is over, or not at all.
-    private static func isWaiting(_ before: ThreadTimes, _ now: ThreadTimes, _ time: Int64) -> Bool {
-        now.state == .runnable && now.processor - before.processor < time / 2
+    /// It waits now, and has not got a processor since the look before. How long, the kernel accounts when that is
+    /// over.
+    var isWaiting: Bool {
+        now.state == .runnable && now.turns == before.turns && ran < time / 2
     }
 }

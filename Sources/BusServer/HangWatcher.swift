@@ -10,7 +10,7 @@ public final class HangWatcher {
         /// How long a process may be silent until it is looked at. A driver may hold a device's thread for 10 s, but
         /// never a loop.
         public var silence: Int64
-        /// The same of one that is being loaded, until its first report.
+        /// The same of one that is being loaded (``HangWatcher/begin(isLoading:)``).
         public var loading: Int64
         /// From one look to the next.
         public var interval: Int64
@@ -43,7 +43,8 @@ public final class HangWatcher {
     private static let longestInterval: Int64 = 2400
 
     /// - Parameters:
-    ///   - process: the pid of the process to look at.
+    ///   - process: the pid of the process to look at, whose first thread runs its loop; nil: there is none, and
+    ///     watching ends.
     ///   - onSlow: called once in each silence when the process is silent since so many seconds and does not hang.
     ///   - onHang: called once; then the process is not watched any more.
     public init(
@@ -61,7 +62,7 @@ public final class HangWatcher {
 
     /// Begins to watch, or begins anew.
     ///
-    /// - Parameter isLoading: the process has just been started, and has not reported yet.
+    /// - Parameter isLoading: the process has just been started; until it begins anew, the longer limit holds.
     public func begin(isLoading: Bool = false) {
         self.isLoading = isLoading
         reported()
@@ -69,7 +70,7 @@ public final class HangWatcher {
         wait(until: reportTime + limit)
     }
 
-    /// The process has reported. Does nothing unless it is watched.
+    /// The process has reported.
     public func reported() {
         reportTime = MonotonicClock.now()
         evidence = nil
@@ -99,8 +100,7 @@ public final class HangWatcher {
         var evidence =
             self.evidence
             ?? HangEvidence(
-                thread: pid, watchersThread: CurrentProcess.threadID, isLoading: isLoading,
-                stillLooks: limits.looks, limit: limit)
+                thread: pid, watchersThread: CurrentProcess.threadID, stillLooks: limits.looks, limit: limit)
         let finding = evidence.add(
             HangEvidence.Look(
                 time: now, threads: ProcessTable.threads(of: pid),
@@ -109,16 +109,16 @@ public final class HangWatcher {
         self.evidence = evidence
         switch finding {
         case .undecided: interval = limits.interval
-        case .held(let hold):
-            interval = min(max(interval, limits.interval) * 2, max(limits.interval, Self.longestInterval))
-            if !isSlow {
-                isSlow = true
-                onSlow(hold, (now - reportTime) / 1_000_000_000)
-            }
+        case .held: interval = min(max(interval, limits.interval) * 2, max(limits.interval, Self.longestInterval))
         case .hangs:
             self.evidence = nil
             return onHang()
         }
+        // Before it calls back: that may end or begin it.
         wait(until: MonotonicClock.now() + interval * 1_000_000)
+        if case .held(let hold) = finding, !isSlow {
+            isSlow = true
+            onSlow(hold, (now - reportTime) / 1_000_000_000)
+        }
     }
 }

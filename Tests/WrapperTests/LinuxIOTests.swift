@@ -189,11 +189,15 @@ import Testing
         let stat = "71 (a ) (R b) S 1 2 3 0 -1 4194368 10 0 7 0 123 45 0 0 20 0 9 0 55 1 2 3 4 5 6"
         let accounted = ThreadTimes(stat: stat, schedstat: "1690000001 250 9\n", ticksPerSecond: 100)
         #expect(
-            accounted == ThreadTimes(state: .sleeping, processor: 1_690_000_001, queued: 250, majorFaults: 7))
+            accounted
+                == ThreadTimes(
+                    name: "a ) (R b", state: .sleeping, processor: 1_690_000_001, queued: 250, turns: 9, majorFaults: 7)
+        )
         // A kernel that accounts no time in the queue has zeros, or no file.
         for schedstat in ["0 0 0\n", nil, "", "1 2", "a b c"] {
             let times = ThreadTimes(stat: stat, schedstat: schedstat, ticksPerSecond: 100)
-            #expect(times == ThreadTimes(state: .sleeping, processor: 1_680_000_000, queued: nil, majorFaults: 7))
+            #expect(
+                times == ThreadTimes(name: "a ) (R b", state: .sleeping, processor: 1_680_000_000, majorFaults: 7))
         }
         let letters: [(String, ThreadTimes.State)] = [
             ("R", .runnable), ("D", .blocked), ("T", .stopped), ("t", .stopped), ("Z", .ended), ("I", .sleeping),
@@ -215,9 +219,12 @@ import Testing
         let child = try ChildProcess(program: "/bin/sh", arguments: ["-c", "kill -STOP $$"])
         defer {
             child.process.send(SIGKILL)
-            while child.reap() == nil { usleep(1000) }
+            #expect(waitUntilReadable(child.process.rawValue, by: .usual))
+            _ = child.reap()
         }
-        while ProcessTable.threads(of: child.process.pid)?[child.process.pid]?.state != .stopped { usleep(1000) }
+        var change = siginfo_t()
+        #expect(waitid(P_PID, id_t(child.process.pid), &change, WSTOPPED | WNOWAIT) == 0)
+        #expect(ProcessTable.threads(of: child.process.pid)?[child.process.pid]?.state == .stopped)
     }
 
     @Test func `output is read to its end`() throws {

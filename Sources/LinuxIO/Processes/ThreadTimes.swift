@@ -16,19 +16,27 @@ public struct ThreadTimes: Hashable, Sendable {
         case ended
     }
 
+    /// The thread's name (`comm`), of at most 15 bytes.
+    public var name: String
     public var state: State
     /// Processor time, nanoseconds. Without ``queued`` it is rounded down to clock ticks (10 ms).
     public var processor: Int64
     /// Time for which it was runnable and another thread had the processor, nanoseconds. The kernel adds it when the
     /// thread gets a processor again. nil: the kernel does not account it.
     public var queued: Int64?
+    /// How many times it has got a processor; nil: the kernel does not account it.
+    public var turns: Int64?
     /// Pages that came from the disk because the thread needed them.
     public var majorFaults: Int64
 
-    public init(state: State, processor: Int64, queued: Int64?, majorFaults: Int64) {
+    public init(
+        name: String = "", state: State, processor: Int64, queued: Int64? = nil, turns: Int64? = nil, majorFaults: Int64
+    ) {
+        self.name = name
         self.state = state
         self.processor = processor
         self.queued = queued
+        self.turns = turns
         self.majorFaults = majorFaults
     }
 
@@ -39,7 +47,9 @@ public struct ThreadTimes: Hashable, Sendable {
     ///   - ticksPerSecond: `sysconf(_SC_CLK_TCK)`.
     public init?(stat: String, schedstat: String?, ticksPerSecond: Int64) {
         // The name in parentheses may hold anything, so fields are counted from the last parenthesis.
-        guard let close = stat.lastIndex(of: ")") else { return nil }
+        guard let open = stat.firstIndex(of: "("), let close = stat.lastIndex(of: ")"), open < close else {
+            return nil
+        }
         let fields = stat[stat.index(after: close)...].split(separator: " ")
         guard fields.count > 12, let state = State(letter: fields[0]), let faults = Int64(fields[9]),
             let user = Int64(fields[11]), let system = Int64(fields[12]), ticksPerSecond > 0
@@ -47,11 +57,12 @@ public struct ThreadTimes: Hashable, Sendable {
         let (ticks, overflow) = user.addingReportingOverflow(system)
         let (time, isTooLong) = ticks.multipliedReportingOverflow(by: 1_000_000_000 / ticksPerSecond)
         guard !overflow, !isTooLong else { return nil }
-        self.init(state: state, processor: time, queued: nil, majorFaults: faults)
+        self.init(
+            name: String(stat[stat.index(after: open)..<close]), state: state, processor: time, majorFaults: faults)
         // Processor time, time in the queue, and turns. A kernel that does not account them writes three zeros.
         let numbers = (schedstat ?? "").split(whereSeparator: \.isWhitespace).map { Int64($0) }
         if numbers.count == 3, let processor = numbers[0], let queued = numbers[1], let turns = numbers[2], turns > 0 {
-            (self.processor, self.queued) = (processor, queued)
+            (self.processor, self.queued, self.turns) = (processor, queued, turns)
         }
     }
 }

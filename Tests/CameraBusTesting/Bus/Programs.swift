@@ -121,7 +121,7 @@ public final class RunningProgram: Sendable {
 }
 
 /// Waits for a descriptor, or one of two, to become readable.
-func waitUntilReadable(_ descriptor: Int32, orEnd other: Int32 = -1, by deadline: Deadline) -> Bool {
+public func waitUntilReadable(_ descriptor: Int32, orEnd other: Int32 = -1, by deadline: Deadline) -> Bool {
     var items = [
         pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0), pollfd(fd: other, events: Int16(POLLIN), revents: 0),
     ]
