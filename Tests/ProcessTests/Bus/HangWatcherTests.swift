@@ -30,7 +30,7 @@ extension ProcessTests {
 
             deinit {
                 child.process.send(SIGKILL)
-                while !child.process.hasEnded { usleep(1000) }
+                _ = waitUntilReadable(child.process.rawValue, by: .usual)
                 _ = child.reap()
             }
         }
