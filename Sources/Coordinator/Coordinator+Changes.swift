@@ -117,13 +117,13 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
     func permissionChanged() {
         guard !lifecycle.isStopping else { return }
         for worker in workers.all.values { admit(worker) }
-        matchers.admit(permission.book.doors(.video))
+        matchers.admit(permission.table.accessList(.video))
         endUnauthorized()
     }
 
     /// Sends a worker the list of users that it admits.
     private func admit(_ worker: WorkerHandle) {
-        worker.order(.admit(permission.book.doors(worker.device.identity.authorizationMedia)))
+        worker.order(.admit(permission.table.accessList(worker.device.identity.authorizationMedia)))
     }
 
     /// Ends what users hold who may not change their devices any more: locks, waits for locks, sessions, sources, and

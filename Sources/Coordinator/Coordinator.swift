@@ -23,7 +23,7 @@ public final class Coordinator: BusLifetime {
     let departures: ClientDepartures
     let permission: AuthorizationService
     let access: DeviceAccess
-    let books: DeviceStore
+    let deviceStore: DeviceStore
     let sources: SourceRegistry
     let workers: WorkerSupervisor
     let updater: DeviceUpdater
@@ -100,9 +100,10 @@ public final class Coordinator: BusLifetime {
             connections.add(eventServer)
             let epoch = hexadecimal(randomBytes(8))
             events = EventSocket(loop, eventServer, connections, epoch: epoch)
-            books = try DeviceStore(
+            deviceStore = try DeviceStore(
                 loop, StartUp.stateDirectory(options, current, directory, environment), logger: logger)
-            let store = try RestartStore(StateFile(path: directory.stateFile), epoch: epoch, books, logger: logger)
+            let store = try RestartStore(
+                StateFile(path: directory.stateFile), epoch: epoch, deviceStore, logger: logger)
             let clients = ClientRegistry(connections)
             let cancellations = CancellationTable()
             replies = ReplyCache(loop)
@@ -112,7 +113,7 @@ public final class Coordinator: BusLifetime {
             connections.setUnbounded(policy.gateway)
             var authorizations = AuthorizationTable(policy: policy)
             permissions = try AuthorizationStore(
-                loop, directory: books.directory, bootID: store.bootID, &authorizations, logger: logger)
+                loop, directory: deviceStore.directory, bootID: store.bootID, &authorizations, logger: logger)
             let holders = HolderWatcher(loop)
             permission = AuthorizationService(
                 loop, events: events, authorizations, permissions, unknown: unknown, holders, clients, cancellations,
@@ -122,36 +123,39 @@ public final class Coordinator: BusLifetime {
             let workerProgram = try StartUp.workerProgram(options)
             workers = WorkerSupervisor(
                 loop, lifecycle, workerServer,
-                launch: StartUp.launch(workerProgram, directory, hasGroup: group != nil, current), events, books,
+                launch: StartUp.launch(workerProgram, directory, hasGroup: group != nil, current), events, deviceStore,
                 store,
                 permission, logger: logger)
             access = DeviceAccess(workers, permission)
             rigs = RigRegistry(
-                FileStore(loop, directory: books.directory, name: "rigs", logger: logger), events: events, workers)
+                FileStore(loop, directory: deviceStore.directory, name: "rigs", logger: logger), events: events, workers
+            )
             let resolver = DeviceResolver(workers, rigs)
             locks = LockService(
                 loop, events: events, store: store, holders: holders, resolver, clients, cancellations, logger: logger
             )
             deviceSearch = DeviceSearch(loop, program: workerProgram, logger: logger)
             let hotplug = HotplugWatcher(loop, logger: logger)
-            let registry = DeviceRegistry(books)
+            let registry = DeviceRegistry(deviceStore)
             sources = SourceRegistry(loop, holders, path: directory.sourcesFile, logger: logger)
             updater = DeviceUpdater(
-                configuration, lifecycle, directory, books, registry, sources, locks, workers, deviceSearch, hotplug,
+                configuration, lifecycle, directory, deviceStore, registry, sources, locks, workers, deviceSearch,
+                hotplug,
                 logger: logger)
-            profiles = FileStore(loop, directory: books.directory, name: "profiles", logger: logger)
+            profiles = FileStore(loop, directory: deviceStore.directory, name: "profiles", logger: logger)
             pressures = try PressureRegistry(
                 loop, root: options.watchesPressure && current.watchesPressure ? current.pressureRoot : nil,
                 logger: logger)
             publisher = DevicePublisher(lifecycle, events, workers, locks, pressures, rigs)
-            configurations = ConfigurationService(lifecycle, store, workers, books, locks, resolver, clients)
+            configurations = ConfigurationService(lifecycle, store, workers, deviceStore, locks, resolver, clients)
             exposures = ExposureLockRegistry(loop, lifecycle, events, locks, store, configurations)
-            controls = ControlService(resolver, clients, locks, configurations, exposures, access, books)
+            controls = ControlService(resolver, clients, locks, configurations, exposures, access, deviceStore)
             matchers = MatcherSupervisor(loop, program: try StartUp.matcherProgram(options), workers, logger: logger)
 
             let sessionAccess = SessionAccess(permission, clients)
             sessions = SessionRegistry(
-                loop, events: events, store: store, locks: locks, workers: workers, holders: holders, books: books,
+                loop, events: events, store: store, locks: locks, workers: workers, holders: holders,
+                deviceStore: deviceStore,
                 configuration, pressures, sessionAccess, configurations, logger: logger)
 
             recorders = RecorderSupervisor(
@@ -160,13 +164,13 @@ public final class Coordinator: BusLifetime {
                 logger: logger)
             librarians = LibrarianSupervisor(
                 loop, program: try StartUp.librarianProgram(options), runtimeDirectory: directory, logger: logger)
-            places = RecordingPlaces(configuration, stateDirectory: books.directory)
+            places = RecordingPlaces(configuration, stateDirectory: deviceStore.directory)
             movies = MovieRegistry(
                 loop, events: events, holders, recorders, MovieAccess(permission, sessions, workers), workers,
                 logger: logger)
             movieControls = MovieControls(loop, lifecycle, directory, workers, recorders, movies, sessions, resolver)
             let reader = MovieRequestReader(resolver, rigs, sessions, workers, permission, clients, places)
-            let takeFile = FileStore<TakeTable>(loop, directory: books.directory, name: "takes", logger: logger)
+            let takeFile = FileStore<TakeTable>(loop, directory: deviceStore.directory, name: "takes", logger: logger)
             takes = TakeRegistry(loop, events: events, movies, librarians, takeFile, logger: logger)
 
             let planner = LivePhotoPlanner(loop, lifecycle, sessions, workers, resolver, permission)
@@ -185,7 +189,7 @@ public final class Coordinator: BusLifetime {
 
             state = BusState(
                 epoch: epoch, lifecycle, events, workers, pressures,
-                [updater, configuration, books, rigs, profiles, takeFile, permission], logger: logger)
+                [updater, configuration, deviceStore, rigs, profiles, takeFile, permission], logger: logger)
             departures = ClientDepartures(
                 loop, connections, clients, store, permission, locks, sources, movies, photos, sessions)
             bus = BusService(
@@ -194,7 +198,8 @@ public final class Coordinator: BusLifetime {
             let services: [any MethodService] = [
                 bus,
                 DeviceService(
-                    workers, resolver, publisher, updater, registry, books, rigs, configuration, configurations, locks,
+                    workers, resolver, publisher, updater, registry, deviceStore, rigs, configuration, configurations,
+                    locks,
                     clients, recorders, permission),
                 locks, configurations, controls,
                 ProfileService(profiles, workers, resolver, clients, configurations),
@@ -227,12 +232,12 @@ public final class Coordinator: BusLifetime {
         sources.onChange = { [weak self] in self?.updater.setDevices() }
         pressures.onChange = { [weak self] in self?.pressureChanged() }
         permission.observe { [weak self] in self?.permissionChanged() }
-        books.onProblems = { [weak self] in self?.state.problemsChanged() }
+        deviceStore.onProblems = { [weak self] in self?.state.problemsChanged() }
         permissions.onProblems = { [weak self] in self?.state.problemsChanged() }
         connections.onClosed = { [weak self] in self?.events.closed($0) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
         // Before any matcher is started.
-        matchers.admit(permission.book.doors(.video))
+        matchers.admit(permission.table.accessList(.video))
         rigs.setConfigured(configuration.current.rigs)
         rigs.onChange = { [weak self] names in
             guard let self, !lifecycle.isStopping else { return }
@@ -260,7 +265,7 @@ public final class Coordinator: BusLifetime {
         } catch {
             throw CoordinatorStartError(description: "\(error)")
         }
-        books.close()
+        deviceStore.close()
         profiles.close()
         rigs.close()
         takes.close()

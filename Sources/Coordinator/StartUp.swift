@@ -40,7 +40,7 @@ enum StartUp {
         try PrivateDirectory.make(directory.path, mode: mode, group: group)
         try PrivateDirectory.make(directory.media, mode: mode, group: group)
         try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
-        try PrivateDirectory.make(directory.doorsDirectory, mode: 0o700)
+        try PrivateDirectory.make(directory.accessDirectory, mode: 0o700)
         try PrivateDirectory.make(directory.livePhotos, mode: 0o700)
     }
 

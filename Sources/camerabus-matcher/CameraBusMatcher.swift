@@ -27,7 +27,7 @@ struct CameraBusMatcher: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The file with the access list of the cameras; it is read again whenever it changes.", valueName: "file"))
-    var doors: String?
+    var accessList: String?
 
     @Option(help: ArgumentHelp("The group that may connect to the rig's socket.", valueName: "name"))
     var group: String?
@@ -59,7 +59,7 @@ struct CameraBusMatcher: ParsableCommand {
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
         var options = SetMatcherOptions(set: set, runtimeDirectory: runtimeDir)
         options.group = group
-        options.doorsPath = doors
+        options.accessListPath = accessList
         options.renditions = renditions
         options.connectionsPerUser = connectionsPerUser
         options.connections = connections

@@ -91,7 +91,7 @@ struct CameraBusWorker: ParsableCommand {
     var standIn: String?
 
     @Option(help: ArgumentHelp("The first access list; the coordinator may order another one.", valueName: "json"))
-    var doors: String?
+    var accessList: String?
 
     func validate() throws {
         guard !list else { return }
@@ -159,7 +159,7 @@ struct CameraBusWorker: ParsableCommand {
         options.connectionsPerUser = connectionsPerUser
         options.connections = connections
         // Without a readable list nobody may connect until the coordinator orders one.
-        options.doors = doors.flatMap { try? JSONValue(parsing: $0) }.flatMap(AccessList.init(json:))
+        options.accessList = accessList.flatMap { try? JSONValue(parsing: $0) }.flatMap(AccessList.init(json:))
         do {
             options.configuration = try configuration.map { try JSONValue(parsing: $0) }
         } catch {

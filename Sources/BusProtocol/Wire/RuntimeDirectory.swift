@@ -108,11 +108,11 @@ extension RuntimeDirectory {
     /// What outlives the coordinator: locks, fence counter.
     public var stateFile: String { "\(internalDirectory)/state.json" }
 
-    /// Has ``doorsFile`` and nothing else: who watches that is woken for nothing else.
-    public var doorsDirectory: String { "\(internalDirectory)/doors" }
+    /// Has ``accessListFile`` and nothing else: who watches that is woken for nothing else.
+    public var accessDirectory: String { "\(internalDirectory)/access" }
 
     /// Who may see sets of frames.
-    public var doorsFile: String { "\(doorsDirectory)/doors.json" }
+    public var accessListFile: String { "\(accessDirectory)/access-list.json" }
 
     /// What outlives the coordinator of clients' own devices.
     public var sourcesFile: String { "\(internalDirectory)/sources.json" }

@@ -15,7 +15,7 @@ extension StoredTable {
     public var leftOut: [String] { [] }
 }
 
-/// Why a text is no book.
+/// Why a text is not a stored table.
 public struct StoredTableError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String
 

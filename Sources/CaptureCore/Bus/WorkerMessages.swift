@@ -53,7 +53,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case plugged(CameraFacts, isNew: Bool)
         /// The same of a microphone.
         case pluggedMicrophone(MicrophoneFacts, isNew: Bool)
-        /// These may come in at the doors from now on. Also who was refused before is told anew when it comes again.
+        /// The users who may connect from now on. A refusal is reported again, also of a user whose refusal was
+        /// reported before.
         case admit(AccessList)
         /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list}
         /// answers {script}, {cancel} ends it.
@@ -203,9 +204,9 @@ public struct WorkerOrder: Hashable, Sendable {
             members["do"] = "plugged"
             members["microphone"] = facts.json
             members["new"] = .bool(isNew)
-        case .admit(let doors):
+        case .admit(let accessList):
             members["do"] = "admit"
-            members["doors"] = doors.json
+            members["accessList"] = accessList.json
         case .fault(let fault):
             members["do"] = "fault"
             members["fault"] = fault
@@ -283,8 +284,8 @@ public struct WorkerOrder: Hashable, Sendable {
                 return nil
             }
         case ("admit", _):
-            guard let doors = json["doors"].flatMap(AccessList.init(json:)) else { return nil }
-            action = .admit(doors)
+            guard let accessList = json["accessList"].flatMap(AccessList.init(json:)) else { return nil }
+            action = .admit(accessList)
         case ("fault", _):
             guard let fault = json["fault"] else { return nil }
             action = .fault(fault)

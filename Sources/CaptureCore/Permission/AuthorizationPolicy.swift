@@ -16,7 +16,7 @@ public struct AuthorizationPolicy: Hashable, Sendable {
     public var members: [UInt32: AuthorizationRole] = [:]
     /// Who may ask for others; nil: administrators alone.
     public var gateway: UInt32?
-    /// Of those for whom is asked, as the gateway says. They never come to the doors of devices: workers aren't told.
+    /// Users in whose name the gateway sends requests. They never connect to workers, which do not know them.
     public var remotes: [UInt32: AuthorizationRole] = [:]
     /// What they may at most, whatever the gateway says.
     public var remoteLimit = AuthorizationRole.admin

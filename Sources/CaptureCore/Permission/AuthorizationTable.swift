@@ -85,7 +85,7 @@ public struct AuthorizationTable: Hashable, Sendable {
     public func isUnheard(uid: UInt32) -> Bool { RemoteUser.uids.contains(uid) && policy.remotes[uid] == nil }
 
     /// The access list for the workers of devices of that medium.
-    public func doors(_ media: AuthorizationMedia) -> AccessList {
+    public func accessList(_ media: AuthorizationMedia) -> AccessList {
         AccessList(
             policy: policy, media: media, granted: Set(decisions.filter { $0.value[media]?.isGranted == true }.keys))
     }

@@ -47,7 +47,7 @@ final class ClientDepartures {
         for holder in Set(locks.inheritedHolders + sessions.inheritedOwners + sources.inheritedOwners) {
             awaitReturn(of: holder)
         }
-        for uid in permission.book.onceUsers {
+        for uid in permission.table.onceUsers {
             loop.schedule(afterMilliseconds: Self.connectionGrace) { [weak self] in
                 guard let self else { return }
                 connections.update()

@@ -20,11 +20,11 @@ protocol AutomaticControlUser: AnyObject {
 }
 
 /// Turns a control of cameras on for sessions and movies, and off again. That it is on for them alone is in the device
-/// book, so that neither another client's lock nor the end of this process leaves it on for good.
+/// table, so that neither another client's lock nor the end of this process leaves it on for good.
 final class AutomaticControlSwitch {
     let control: AutomaticControl
     private let loop: Loop
-    private let books: DeviceStore
+    private let deviceStore: DeviceStore
     private let workers: WorkerSupervisor
     private unowned let owner: any AutomaticControlOwner
     private let logger: Logger
@@ -39,12 +39,12 @@ final class AutomaticControlSwitch {
     private static let retryInterval: Int64 = 2000
 
     init(
-        _ control: AutomaticControl, _ loop: Loop, _ books: DeviceStore, _ workers: WorkerSupervisor,
+        _ control: AutomaticControl, _ loop: Loop, _ deviceStore: DeviceStore, _ workers: WorkerSupervisor,
         _ owner: any AutomaticControlOwner, logger: Logger
     ) {
         self.control = control
         self.loop = loop
-        self.books = books
+        self.deviceStore = deviceStore
         self.workers = workers
         self.owner = owner
         self.logger = logger
@@ -57,7 +57,7 @@ final class AutomaticControlSwitch {
 
     /// Whether it was turned on for sessions or movies, and not off since.
     func isOwed(_ device: String) -> Bool {
-        worker(device).map { books.book[$0.device.identity.uniqueID]?[keyPath: control.mark] ?? false } ?? false
+        worker(device).map { deviceStore.table[$0.device.identity.uniqueID]?[keyPath: control.mark] ?? false } ?? false
     }
 
     /// Turns it on, and tells when that has been done, or can't be.
@@ -83,9 +83,11 @@ final class AutomaticControlSwitch {
         busy.insert(identity.uniqueID)
         // On the disk before it is so: whoever comes after this process knows whom it is on for. Where nothing is kept
         // at all, what is set isn't either.
-        books.save { [weak self] isKept in
+        deviceStore.save { [weak self] isKept in
             guard let self else { return }
-            guard isKept || books.directory == nil else { return turnedOn(identity, Self.notWritten, mayPass: true) }
+            guard isKept || deviceStore.directory == nil else {
+                return turnedOn(identity, Self.notWritten, mayPass: true)
+            }
             set(control.on, identity, lock) { [weak self] error in
                 self?.turnedOn(identity, error, mayPass: error?.mayPass ?? false)
             }
@@ -187,9 +189,9 @@ final class AutomaticControlSwitch {
     }
 
     private func mark(_ identity: DeviceIdentity, _ isLent: Bool) {
-        guard (books.book[identity.uniqueID]?[keyPath: control.mark] ?? false) != isLent else { return }
-        books.change { [control] book in
-            book.update(identity.uniqueID, name: identity.localizedName, at: DeviceStore.now) {
+        guard (deviceStore.table[identity.uniqueID]?[keyPath: control.mark] ?? false) != isLent else { return }
+        deviceStore.change { [control] table in
+            table.update(identity.uniqueID, name: identity.localizedName, at: DeviceStore.now) {
                 $0[keyPath: control.mark] = isLent
             }
         }

@@ -75,13 +75,13 @@ extension ConfigurationService: MethodService {
         }
     }
 
-    /// Carries out a batch. The change is in the device book, on the disk, before the reply.
+    /// Carries out a batch. The change is in the device table, on the disk, before the reply.
     func carryOut(_ batch: Batch, _ respond: @escaping Responder) {
         let uniqueIDs = batch.changes.compactMap { workers[$0.device]?.device.identity.uniqueID }
         run(batch) { [weak self] result in
             guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
             for worker in uniqueIDs.compactMap(workers.worker(of:)) { remember(worker) }
-            books.save { isKept in respond(.success(value.marked(isKept: isKept))) }
+            deviceStore.save { isKept in respond(.success(value.marked(isKept: isKept))) }
         }
     }
 
@@ -110,12 +110,12 @@ extension ConfigurationService: MethodService {
             Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: fence), respond)
     }
 
-    /// Puts what the worker has committed into the device book, unless it may still be taken back.
+    /// Puts what the worker has committed into the device table, unless it may still be taken back.
     func remember(_ worker: WorkerHandle) {
         guard let committed = worker.committed, !worker.isInDoubt, !isBusy(worker.device.id) else { return }
         let identity = worker.device.identity
-        books.change { book in
-            book.update(identity.uniqueID, name: identity.localizedName, at: DeviceStore.now) {
+        deviceStore.change { table in
+            table.update(identity.uniqueID, name: identity.localizedName, at: DeviceStore.now) {
                 $0.committed = committed
             }
         }

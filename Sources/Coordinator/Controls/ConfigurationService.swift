@@ -43,7 +43,7 @@ final class ConfigurationService {
 
     weak var observer: (any ConfigurationObserver)?
     let workers: WorkerSupervisor
-    let books: DeviceStore
+    let deviceStore: DeviceStore
     let locks: LockService
     let resolver: DeviceResolver
     let clients: ClientRegistry
@@ -62,13 +62,13 @@ final class ConfigurationService {
     private static let patience: Int64 = 5000
 
     init(
-        _ lifecycle: Lifecycle, _ store: RestartStore, _ workers: WorkerSupervisor, _ books: DeviceStore,
+        _ lifecycle: Lifecycle, _ store: RestartStore, _ workers: WorkerSupervisor, _ deviceStore: DeviceStore,
         _ locks: LockService, _ resolver: DeviceResolver, _ clients: ClientRegistry
     ) {
         self.lifecycle = lifecycle
         self.store = store
         self.workers = workers
-        self.books = books
+        self.deviceStore = deviceStore
         self.locks = locks
         self.resolver = resolver
         self.clients = clients

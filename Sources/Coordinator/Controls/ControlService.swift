@@ -11,12 +11,12 @@ final class ControlService: MethodService {
     private let configurations: ConfigurationService
     private let exposures: ExposureLockRegistry
     private let access: DeviceAccess
-    private let books: DeviceStore
+    private let deviceStore: DeviceStore
 
     init(
         _ resolver: DeviceResolver, _ clients: ClientRegistry, _ locks: LockService,
         _ configurations: ConfigurationService, _ exposures: ExposureLockRegistry, _ access: DeviceAccess,
-        _ books: DeviceStore
+        _ deviceStore: DeviceStore
     ) {
         self.resolver = resolver
         self.clients = clients
@@ -24,7 +24,7 @@ final class ControlService: MethodService {
         self.configurations = configurations
         self.exposures = exposures
         self.access = access
-        self.books = books
+        self.deviceStore = deviceStore
     }
 
     var methods: [String: Handler] {
@@ -108,7 +108,7 @@ final class ControlService: MethodService {
             worker.order(.rampZoom(wish, by: owner.json), fence: fence) { result in
                 guard let self, case .success(let value) = result else { return respond(result) }
                 self.configurations.remember(worker)
-                self.books.save { isKept in respond(.success(value.marked(isKept: isKept))) }
+                self.deviceStore.save { isKept in respond(.success(value.marked(isKept: isKept))) }
             }
         }
     }
@@ -119,7 +119,7 @@ final class ControlService: MethodService {
                 guard let self, case .success = result else { return respond(result) }
                 // Where it is now is what is committed.
                 self.configurations.remember(worker)
-                self.books.save { isKept in respond(.success(JSONValue.object([:]).marked(isKept: isKept))) }
+                self.deviceStore.save { isKept in respond(.success(JSONValue.object([:]).marked(isKept: isKept))) }
             }
         }
     }

@@ -33,7 +33,7 @@ final class ProfileService: MethodService {
         let name = call.string("name") ?? ""
         do throws(BusError) {
             // Check first whether the profile can be kept.
-            var trial = profiles.book
+            var trial = profiles.table
             try trial.save(Profile(devices: [], saved: 0), as: name)
             let devices = try resolver.devices(call)
             try resolver.checkCameras(devices, "a profile")
@@ -42,8 +42,8 @@ final class ProfileService: MethodService {
                 guard let self else { return }
                 do throws(BusError) {
                     let profile = Profile(devices: try result.get(), saved: DeviceStore.now)
-                    try profiles.change { book throws(BusError) in
-                        try book.save(profile, as: name)
+                    try profiles.change { table throws(BusError) in
+                        try table.save(profile, as: name)
                     } then: {
                         [weak self] isKept in
                         guard let self else { return }
@@ -101,7 +101,7 @@ final class ProfileService: MethodService {
 
     private func apply(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            let profile = try profiles.book.profile(call.string("name") ?? "")
+            let profile = try profiles.table.profile(call.string("name") ?? "")
             var batch = ConfigurationService.Batch(
                 changes: [], mode: call.string("mode").flatMap(ConfigurationMode.init) ?? .exact,
                 isDryRun: call.params["dryRun"]?.bool ?? false, fence: 0)
@@ -168,9 +168,9 @@ final class ProfileService: MethodService {
     }
 
     private func list(_ call: Call, _ respond: @escaping Responder) {
-        let book = profiles.book
+        let table = profiles.table
         respond(
-            .success(["profiles": .array(book.names.compactMap { name in book[name].map { value(of: $0, name) } })]))
+            .success(["profiles": .array(table.names.compactMap { name in table[name].map { value(of: $0, name) } })]))
     }
 
     private func value(of profile: Profile, _ name: String) -> JSONValue {
@@ -185,8 +185,8 @@ final class ProfileService: MethodService {
     private func delete(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let name = call.string("name") ?? ""
-            try profiles.change { book throws(BusError) in
-                try book.delete(name)
+            try profiles.change { table throws(BusError) in
+                try table.delete(name)
             } then: { isKept in
                 respond(.success(JSONValue.object([:]).marked(isKept: isKept)))
             }

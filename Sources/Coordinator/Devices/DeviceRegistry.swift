@@ -3,7 +3,7 @@ import Glibc
 
 /// The devices: those that are plugged in, those that are remembered, and the virtual ones.
 final class DeviceRegistry {
-    private let books: DeviceStore
+    private let deviceStore: DeviceStore
     /// Cameras that were there at the last search, by `uniqueID`.
     private var present: [String: CameraFacts] = [:]
     /// Microphones likewise.
@@ -37,10 +37,10 @@ final class DeviceRegistry {
         }
     }
 
-    init(_ books: DeviceStore) { self.books = books }
+    init(_ deviceStore: DeviceStore) { self.deviceStore = deviceStore }
 
     /// No camera is known that was ever plugged in.
-    var hasNoCamera: Bool { present.isEmpty && !absent.contains { books.book[$0]?.facts != nil } }
+    var hasNoCamera: Bool { present.isEmpty && !absent.contains { deviceStore.table[$0]?.facts != nil } }
 
     /// Takes in the result of a search.
     ///
@@ -50,7 +50,7 @@ final class DeviceRegistry {
         let gone = foundCameras(survey) + foundMicrophones(survey)
         if !hasSearched {
             hasSearched = true
-            absent = books.book.entries.filter { uniqueID, entry in
+            absent = deviceStore.table.entries.filter { uniqueID, entry in
                 (entry.facts != nil || entry.microphone != nil) && isAwaited(uniqueID, entry.alias ?? entry.made ?? "")
             }.sorted { ($0.value.seen, $0.key) < ($1.value.seen, $1.key) }.map(\.key)
         }
@@ -69,19 +69,19 @@ final class DeviceRegistry {
         }
         let before = microphones
         microphones = [:]
-        books.change { book in
-            let ids = CameraIdentities.assign(found, claims: &book.claims)
+        deviceStore.change { table in
+            let ids = CameraIdentities.assign(found, claims: &table.claims)
             for (uniqueID, facts) in zip(ids, found) { microphones[uniqueID] = facts }
             for (uniqueID, facts) in microphones where before[uniqueID] != facts {
                 let name = facts.identity(uniqueID: uniqueID).localizedName
-                book.update(uniqueID, name: name, at: DeviceStore.now) {
+                table.update(uniqueID, name: name, at: DeviceStore.now) {
                     $0.name = name
                     $0.microphone = facts
                     $0.seen = DeviceStore.now
                 }
             }
             for (uniqueID, facts) in before where microphones[uniqueID] == nil {
-                book.update(uniqueID, name: facts.cardName, at: DeviceStore.now) { $0.seen = DeviceStore.now }
+                table.update(uniqueID, name: facts.cardName, at: DeviceStore.now) { $0.seen = DeviceStore.now }
             }
         }
         return before.keys.filter { microphones[$0] == nil }.sorted()
@@ -100,18 +100,18 @@ final class DeviceRegistry {
         }
         let before = present
         present = [:]
-        books.change { book in
-            let ids = CameraIdentities.assign(cameras, claims: &book.claims)
+        deviceStore.change { table in
+            let ids = CameraIdentities.assign(cameras, claims: &table.claims)
             for (uniqueID, facts) in zip(ids, cameras) { present[uniqueID] = facts }
             for (uniqueID, facts) in present where before[uniqueID] != facts {
-                book.update(uniqueID, name: facts.identity(uniqueID: uniqueID).localizedName, at: DeviceStore.now) {
+                table.update(uniqueID, name: facts.identity(uniqueID: uniqueID).localizedName, at: DeviceStore.now) {
                     $0.name = facts.identity(uniqueID: uniqueID).localizedName
                     $0.facts = facts
                     $0.seen = DeviceStore.now
                 }
             }
             for (uniqueID, facts) in before where present[uniqueID] == nil {
-                book.update(uniqueID, name: facts.card, at: DeviceStore.now) { $0.seen = DeviceStore.now }
+                table.update(uniqueID, name: facts.card, at: DeviceStore.now) { $0.seen = DeviceStore.now }
             }
         }
         return before.keys.filter { present[$0] == nil }.sorted()
@@ -125,7 +125,7 @@ final class DeviceRegistry {
         let excess = absent.count - Self.maximumAbsent
         guard excess > 0 else { return }
         let unwanted = absent.filter { uniqueID in
-            let entry = books.book[uniqueID]
+            let entry = deviceStore.table[uniqueID]
             return entry?.alias == nil && entry?.committed == nil && !isWanted(uniqueID)
         }
         let dropped = Set((unwanted + absent.filter { !unwanted.contains($0) }).prefix(excess))
@@ -136,12 +136,12 @@ final class DeviceRegistry {
     func devices(_ wishes: Wishes) -> [ManagedDevice] {
         let made = wishes.made
         let names = names(wishes)
-        books.change { book in
+        deviceStore.change { table in
             for (uniqueID, name) in names where name.made != nil {
                 let title = made.first { $0.identity.uniqueID == uniqueID }?.identity.localizedName ?? ""
-                book.update(uniqueID, name: title, at: DeviceStore.now) { $0.made = name.made }
+                table.update(uniqueID, name: title, at: DeviceStore.now) { $0.made = name.made }
             }
-            book.prune(
+            table.prune(
                 keeping: Set(present.keys).union(microphones.keys).union(absent).union(made.map(\.identity.uniqueID)))
         }
         func device(_ identity: DeviceIdentity, _ source: ManagedDevice.Source, isPlugged: Bool) -> ManagedDevice? {
@@ -159,7 +159,7 @@ final class DeviceRegistry {
             device(facts.identity(uniqueID: uniqueID), .microphone(facts), isPlugged: true)
         }
         let remembered = absent.map { uniqueID in
-            let entry = books.book[uniqueID]
+            let entry = deviceStore.table[uniqueID]
             if let facts = entry?.facts {
                 return device(facts.identity(uniqueID: uniqueID), .camera(facts), isPlugged: false)
             }
@@ -192,9 +192,9 @@ final class DeviceRegistry {
 
     private func candidates(_ wishes: Wishes) -> [DeviceNames.Device] {
         let made = Dictionary(wishes.made.map { ($0.identity.uniqueID, $0) }) { first, _ in first }
-        let uniqueIDs = Set(books.book.entries.keys).union(present.keys).union(microphones.keys).union(made.keys)
+        let uniqueIDs = Set(deviceStore.table.entries.keys).union(present.keys).union(microphones.keys).union(made.keys)
         return uniqueIDs.map { uniqueID in
-            let entry = books.book[uniqueID]
+            let entry = deviceStore.table[uniqueID]
             return DeviceNames.Device(
                 uniqueID: uniqueID,
                 name: made[uniqueID]?.identity.localizedName ?? entry?.name ?? "",

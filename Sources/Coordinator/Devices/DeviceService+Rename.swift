@@ -45,11 +45,11 @@ extension DeviceService {
     }
 
     private func rename(_ uniqueID: String, to alias: String?, _ respond: @escaping Responder) {
-        books.change { book in
-            book.update(uniqueID, name: "", at: DeviceStore.now) { $0.alias = alias }
+        deviceStore.change { table in
+            table.update(uniqueID, name: "", at: DeviceStore.now) { $0.alias = alias }
         }
         updater.setDevices()
-        books.save { [weak self] isKept in
+        deviceStore.save { [weak self] isKept in
             guard let self, let worker = workers.worker(of: uniqueID) else {
                 return respond(.failure(BusError(.deviceNotFound, "The device was disconnected while it was renamed.")))
             }

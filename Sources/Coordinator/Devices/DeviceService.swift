@@ -11,7 +11,7 @@ final class DeviceService: MethodService {
     let publisher: DevicePublisher
     let updater: DeviceUpdater
     let registry: DeviceRegistry
-    let books: DeviceStore
+    let deviceStore: DeviceStore
     let rigs: RigRegistry
     let configuration: LiveConfiguration
     let configurations: ConfigurationService
@@ -22,7 +22,7 @@ final class DeviceService: MethodService {
 
     init(
         _ workers: WorkerSupervisor, _ resolver: DeviceResolver, _ publisher: DevicePublisher, _ updater: DeviceUpdater,
-        _ registry: DeviceRegistry, _ books: DeviceStore, _ rigs: RigRegistry, _ configuration: LiveConfiguration,
+        _ registry: DeviceRegistry, _ deviceStore: DeviceStore, _ rigs: RigRegistry, _ configuration: LiveConfiguration,
         _ configurations: ConfigurationService, _ locks: LockService, _ clients: ClientRegistry,
         _ recorders: RecorderSupervisor, _ permission: AuthorizationService
     ) {
@@ -31,7 +31,7 @@ final class DeviceService: MethodService {
         self.publisher = publisher
         self.updater = updater
         self.registry = registry
-        self.books = books
+        self.deviceStore = deviceStore
         self.rigs = rigs
         self.configuration = configuration
         self.configurations = configurations

@@ -3,10 +3,10 @@ import CaptureCore
 import LinuxIO
 import Logging
 
-/// Keeps the device book (``DeviceTable``) in `devices.json`. A change is on the disk before the reply that depends on
+/// Keeps the device table (``DeviceTable``) in `devices.json`. A change is on the disk before the reply that depends on
 /// it, any other change within a second.
 final class DeviceStore: ProblemReporter {
-    private(set) var book = DeviceTable()
+    private(set) var table = DeviceTable()
     /// What is wrong with it.
     private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
     /// Called when they have changed.
@@ -16,7 +16,7 @@ final class DeviceStore: ProblemReporter {
     private let loop: Loop
     private let logger: Logger
     private let file: KeptFile?
-    // Two coordinators with one book would each undo what the other remembers.
+    // Two coordinators with one table would each undo what the other remembers.
     private let lock: LockFile?
     private var timer: Loop.Token?
     private var hasFailed = false
@@ -26,7 +26,7 @@ final class DeviceStore: ProblemReporter {
     /// How long a change may take to be written without a request that waits for it, milliseconds.
     private static let delay: Int64 = 1000
 
-    /// Opens the book. A damaged one is moved aside, and a new one begun.
+    /// Opens the table. A damaged one is moved aside, and a new one begun.
     ///
     /// - Parameter directory: nil: nothing can be kept.
     /// - Throws: when the directory was asked for by name and can't be used.
@@ -45,8 +45,8 @@ final class DeviceStore: ProblemReporter {
         do throws(SystemError) {
             try directory.make()
             let lock = try LockFile("\(directory.path)/camerabusd.lock")
-            let book = try Self.read(path, logger, &lost)
-            opened = (try KeptFile(loop, path: path), lock, book)
+            let table = try Self.read(path, logger, &lost)
+            opened = (try KeptFile(loop, path: path), lock, table)
         } catch {
             if directory.isNamed { throw error }
             logger.warning(
@@ -57,7 +57,7 @@ final class DeviceStore: ProblemReporter {
         }
         (file, lock, self.directory) = (opened?.0, opened?.1, opened == nil ? nil : directory.path)
         if let lost { problems = [lost] }
-        if let opened { book = opened.2 }
+        if let opened { table = opened.2 }
     }
 
     private static func read(
@@ -65,10 +65,10 @@ final class DeviceStore: ProblemReporter {
     ) throws(SystemError) -> DeviceTable {
         switch try KeptFile.read(path, limit: maximumBytes, { try DeviceTable(json: $0) }) {
         case .nothing: return DeviceTable()
-        case .content(let book): return book
+        case .content(let table): return table
         case .damaged(let aside, let why):
             logger.error(
-                "the device book can't be read and was moved aside: aliases and settings are forgotten",
+                "the file of devices can't be read and was moved aside: aliases and settings are forgotten",
                 metadata: ["moved_to": "\(aside)", "error": "\(why)"])
             lost = .memoryLost(aside, why)
             return DeviceTable()
@@ -78,22 +78,22 @@ final class DeviceStore: ProblemReporter {
     /// Seconds since 1970.
     static var now: Int64 { MonotonicClock.realtime() / 1_000_000_000 }
 
-    /// Changes the book; it is written within a second.
+    /// Changes the table; it is written within a second.
     func change(_ body: (inout DeviceTable) -> Void) {
-        let before = book
-        body(&book)
-        guard book != before, file != nil, timer == nil else { return }
+        let before = table
+        body(&table)
+        guard table != before, file != nil, timer == nil else { return }
         timer = loop.schedule(afterMilliseconds: Self.delay) { [weak self] in self?.save { _ in } }
     }
 
-    /// Calls the body when the book is on the disk; false: it can't be written.
+    /// Calls the body when the table is on the disk; false: it can't be written.
     func save(_ body: @escaping (Bool) -> Void) {
         loop.cancel(timer)
         timer = nil
         guard let file else { return body(false) }
-        file.write(book.json) { [weak self] error in
+        file.write(table.json) { [weak self] error in
             if let error, let self, !hasFailed {
-                logger.error("the device book can't be written", metadata: ["error": "\(error)"])
+                logger.error("the file of devices can't be written", metadata: ["error": "\(error)"])
             }
             self?.written(error)
             body(error == nil)

@@ -17,7 +17,7 @@ final class DeviceUpdater: ProblemReporter {
     private let configuration: LiveConfiguration
     private let lifecycle: Lifecycle
     private let directory: RuntimeDirectory
-    private let books: DeviceStore
+    private let deviceStore: DeviceStore
     private let registry: DeviceRegistry
     private let sources: SourceRegistry
     private let locks: LockService
@@ -31,14 +31,15 @@ final class DeviceUpdater: ProblemReporter {
     private var unreadable: [String] = []
 
     init(
-        _ configuration: LiveConfiguration, _ lifecycle: Lifecycle, _ directory: RuntimeDirectory, _ books: DeviceStore,
+        _ configuration: LiveConfiguration, _ lifecycle: Lifecycle, _ directory: RuntimeDirectory,
+        _ deviceStore: DeviceStore,
         _ registry: DeviceRegistry, _ sources: SourceRegistry, _ locks: LockService, _ workers: WorkerSupervisor,
         _ deviceSearch: DeviceSearch, _ hotplug: HotplugWatcher, logger: Logger
     ) {
         self.configuration = configuration
         self.lifecycle = lifecycle
         self.directory = directory
-        self.books = books
+        self.deviceStore = deviceStore
         self.registry = registry
         self.sources = sources
         self.locks = locks
@@ -72,7 +73,7 @@ final class DeviceUpdater: ProblemReporter {
                 let configured = configuration.current.aliases
                 registry.found(survey) { [locks, directory] uniqueID, id in
                     let id = configured[uniqueID] ?? id
-                    return configured[uniqueID] != nil || books.book[uniqueID]?.alias != nil
+                    return configured[uniqueID] != nil || deviceStore.table[uniqueID]?.alias != nil
                         || locks.table.lock(on: id) != nil || Self.hasWorker(directory.deviceLock(id))
                 }
             }

@@ -56,7 +56,7 @@ final class WorkerHandle {
     private let onHello: (WorkerHandle) -> Void
 
     /// The users that a new process admits at its sockets.
-    var doors: (() -> AccessList?)?
+    var accessList: (() -> AccessList?)?
     /// Called when a user was turned away.
     var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Gets events of the device.
@@ -209,8 +209,8 @@ final class WorkerHandle {
             arguments += ["--faults", script.description]
         }
         // It knows before it opens them. What is too long for an argument it is told at once.
-        if let doors = doors?()?.json.description, doors.utf8.count < Self.maximumArgument {
-            arguments += ["--doors", doors]
+        if let accessList = accessList?()?.json.description, accessList.utf8.count < Self.maximumArgument {
+            arguments += ["--access-list", accessList]
         }
         if let committed { arguments += ["--configuration", committed.description] }
         if let standIn = standIn?.description, standIn.utf8.count < Self.maximumArgument {

@@ -41,7 +41,7 @@ final class WorkerSupervisor {
     weak var matchers: (any SocketNameHolder)?
     private let lifecycle: Lifecycle
     private let events: EventSocket
-    private let books: DeviceStore
+    private let deviceStore: DeviceStore
     private let store: RestartStore
     private let permission: AuthorizationService
     /// Gets how far a photo is, with its file if that was asked for and is finished.
@@ -64,12 +64,12 @@ final class WorkerSupervisor {
     init(
         _ loop: Loop, _ lifecycle: Lifecycle, _ server: ServerSocket, launch: WorkerHandle.Launch,
         _ events: EventSocket,
-        _ books: DeviceStore, _ store: RestartStore, _ permission: AuthorizationService, logger: Logger
+        _ deviceStore: DeviceStore, _ store: RestartStore, _ permission: AuthorizationService, logger: Logger
     ) {
         self.loop = loop
         self.lifecycle = lifecycle
         self.events = events
-        self.books = books
+        self.deviceStore = deviceStore
         self.store = store
         self.permission = permission
         self.server = server
@@ -166,7 +166,7 @@ final class WorkerSupervisor {
 
     private func add(_ device: ManagedDevice, former: WorkerHandle? = nil) {
         let worker = WorkerHandle(
-            device, committed: books.book[device.identity.uniqueID]?.committed,
+            device, committed: deviceStore.table[device.identity.uniqueID]?.committed,
             standIn: store.standIn(device.identity.uniqueID),
             former: former, loop, launch: launch, logger: logger,
             send: { [weak self] connection, order in
@@ -188,7 +188,7 @@ final class WorkerSupervisor {
             onPhoto?(worker, report, file)
         }
         worker.onStandIn = { [weak store] in store?.save(standIn: $0, of: device.identity.uniqueID) }
-        worker.doors = { [weak permission] in permission?.book.doors(device.identity.authorizationMedia) }
+        worker.accessList = { [weak permission] in permission?.table.accessList(device.identity.authorizationMedia) }
         worker.onRefused = { [weak permission] uid, gid, pid in
             permission?.refused(uid: uid, gid: gid, pid: pid, device.identity.authorizationMedia)
         }

@@ -7,8 +7,8 @@ import LinuxIO
 
 /// Automatic controls that are on for movies, and only as long as these are made.
 ///
-/// The recorder keeps which movie a control is on for (``RunningMovie/Note``), the device book that it has to be turned
-/// off. So neither the end of a recorder nor that of this process leaves it on.
+/// The recorder keeps which movie a control is on for (``RunningMovie/Note``), the device table that it has to be
+/// turned off. So neither the end of a recorder nor that of this process leaves it on.
 final class MovieControls: AutomaticControlUser {
     private let loop: Loop
     private let lifecycle: Lifecycle

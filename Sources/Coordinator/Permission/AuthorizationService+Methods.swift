@@ -24,7 +24,7 @@ extension AuthorizationService: MethodService {
 
     private func status(_ call: Call, _ respond: @escaping Responder) {
         let media = call.media.isEmpty ? AuthorizationMedia.allCases : call.media
-        let asked = book.questions[call.caller.peer.uid] ?? [:]
+        let asked = table.questions[call.caller.peer.uid] ?? [:]
         respond(
             .success([
                 "uid": JSONValue(call.caller.peer.uid), "role": .string(role(of: call.caller).rawValue),
@@ -60,7 +60,7 @@ extension AuthorizationService: MethodService {
 
     private func list(_ call: Call, _ respond: @escaping Responder) {
         var requests: [(since: Int64, uid: UInt32, json: JSONValue)] = []
-        for (uid, questions) in book.questions {
+        for (uid, questions) in table.questions {
             for (media, question) in questions {
                 requests.append(
                     (
@@ -74,7 +74,7 @@ extension AuthorizationService: MethodService {
             }
         }
         var decisions: [JSONValue] = []
-        for (uid, decided) in book.decisions.sorted(by: { $0.key < $1.key }) {
+        for (uid, decided) in table.decisions.sorted(by: { $0.key < $1.key }) {
             for media in AuthorizationMedia.allCases {
                 guard let decision = decided[media] else { continue }
                 decisions.append([

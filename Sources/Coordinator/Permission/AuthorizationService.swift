@@ -29,7 +29,7 @@ final class AuthorizationService: ProblemReporter {
     let clients: ClientRegistry
     let cancellations: CancellationTable
     private let logger: Logger
-    private(set) var book: AuthorizationTable
+    private(set) var table: AuthorizationTable
     private var waiters: [UInt64: Waiter] = [:]
     private var lastTicket: UInt64 = 0
     private var observers: [() -> Void] = []
@@ -41,7 +41,7 @@ final class AuthorizationService: ProblemReporter {
     private static let maximumWaiters = 1024
 
     init(
-        _ loop: Loop, events: EventSocket, _ book: AuthorizationTable, _ store: AuthorizationStore,
+        _ loop: Loop, events: EventSocket, _ table: AuthorizationTable, _ store: AuthorizationStore,
         unknown: [String], _ holders: HolderWatcher, _ clients: ClientRegistry, _ cancellations: CancellationTable,
         logger: Logger
     ) {
@@ -50,12 +50,12 @@ final class AuthorizationService: ProblemReporter {
         unknownUsers = unknown.map { .userUnknown($0) }
         self.loop = loop
         self.events = events
-        self.book = book
+        self.table = table
         self.store = store
         self.holders = holders
         self.logger = logger
         holders.whenEnded { [weak self] pid, startTime in self?.waiterEnded(pid: pid, startTime: startTime) }
-        for uid in book.users { publish(uid) }
+        for uid in table.users { publish(uid) }
     }
 
     /// Calls the body whenever a user's permission may have changed.
@@ -68,17 +68,17 @@ final class AuthorizationService: ProblemReporter {
 
     /// Whether the caller may see or hear that medium, or put it into the library.
     func authorization(of caller: Caller, _ media: AuthorizationMedia) -> AuthorizationStatus {
-        book.status(uid: caller.peer.uid, groups: [caller.peer.gid], media: media)
+        table.status(uid: caller.peer.uid, groups: [caller.peer.gid], media: media)
     }
 
     func role(of caller: Caller) -> AuthorizationRole {
-        book.role(uid: caller.peer.uid, groups: [caller.peer.gid])
+        table.role(uid: caller.peer.uid, groups: [caller.peer.gid])
     }
 
     func isAdmin(_ caller: Caller) -> Bool { role(of: caller) == .admin }
 
     /// Whether the caller may send requests for remote users.
-    func isGateway(_ caller: Caller) -> Bool { caller.peer.uid == book.policy.gateway || isAdmin(caller) }
+    func isGateway(_ caller: Caller) -> Bool { caller.peer.uid == table.policy.gateway || isAdmin(caller) }
 
     /// The most remote users whose roles are known.
     private static let maximumRemotes = 4096
@@ -87,26 +87,26 @@ final class AuthorizationService: ProblemReporter {
     ///
     /// - Returns: false: there are too many.
     func setRemote(uid: UInt32, _ role: AuthorizationRole) -> Bool {
-        let before = book.policy.remotes[uid]
+        let before = table.policy.remotes[uid]
         guard before != role else { return true }
-        if before == nil, book.policy.remotes.count >= Self.maximumRemotes {
-            book.policy.remotes = book.policy.remotes.filter { $0.value != AuthorizationRole.none }
-            guard book.policy.remotes.count < Self.maximumRemotes else { return false }
+        if before == nil, table.policy.remotes.count >= Self.maximumRemotes {
+            table.policy.remotes = table.policy.remotes.filter { $0.value != AuthorizationRole.none }
+            guard table.policy.remotes.count < Self.maximumRemotes else { return false }
         }
-        book.policy.remotes[uid] = role
+        table.policy.remotes[uid] = role
         // An unknown user kept what it had. This role may not allow all of that.
-        if before != nil || min(role, book.policy.remoteLimit) < .control { changedNow() }
+        if before != nil || min(role, table.policy.remoteLimit) < .control { changedNow() }
         return true
     }
 
     /// Whether the user may change devices of that medium, and keep what changes them.
     func mayChange(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> Bool {
-        book.isUnheard(uid: uid) || book.mayChange(uid: uid, groups: [gid], media: media)
+        table.isUnheard(uid: uid) || table.mayChange(uid: uid, groups: [gid], media: media)
     }
 
     /// Whether the user keeps what it has of that medium.
     func mayKeep(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> Bool {
-        book.isUnheard(uid: uid) || book.status(uid: uid, groups: [gid], media: media) == .authorized
+        table.isUnheard(uid: uid) || table.status(uid: uid, groups: [gid], media: media) == .authorized
     }
 
     /// Lets the caller change devices of these media.
@@ -126,9 +126,9 @@ final class AuthorizationService: ProblemReporter {
 
     /// Why the user may not have, or change, that medium.
     func refusal(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> BusError {
-        let status = book.status(uid: uid, groups: [gid], media: media)
+        let status = table.status(uid: uid, groups: [gid], media: media)
         if RemoteUser.uids.contains(uid) {
-            let role = book.role(uid: uid, groups: [])
+            let role = table.role(uid: uid, groups: [])
             return BusError(
                 .unauthorized,
                 "The key of this client has the role '\(role.rawValue)', which is not enough for that; 'camerabus "
@@ -180,7 +180,7 @@ final class AuthorizationService: ProblemReporter {
         do {
             let question = AuthorizationTable.Question(
                 reason: reason, since: DeviceStore.now, pid: peer.pid, program: program)
-            switch try book.ask(uid: peer.uid, groups: [peer.gid], media: media, question) {
+            switch try table.ask(uid: peer.uid, groups: [peer.gid], media: media, question) {
             case .decided(let status):
                 completion(.success(status))
                 return nil
@@ -242,7 +242,7 @@ final class AuthorizationService: ProblemReporter {
         let isLast = !waiters.contains {
             $0.key != ticket && $0.value.uid == waiter.uid && $0.value.media == waiter.media
         }
-        if isLast, book.withdraw(uid: waiter.uid, media: waiter.media) {
+        if isLast, table.withdraw(uid: waiter.uid, media: waiter.media) {
             tell(waiter.uid, "withdrawn", waiter.media)
         }
         end(ticket, .failure(BusError(.cancelled, "The request for permission was cancelled.")))
@@ -251,7 +251,7 @@ final class AuthorizationService: ProblemReporter {
     /// A user tried to use a medium without having asked: the bus asks the administrators, once.
     func tried(uid: UInt32, gid: UInt32, pid: Int32, _ media: AuthorizationMedia, program: String) {
         let question = AuthorizationTable.Question(reason: nil, since: DeviceStore.now, pid: pid, program: program)
-        if book.askByItself(uid: uid, groups: [gid], media: media, question) { tellAsked(uid, media, question) }
+        if table.askByItself(uid: uid, groups: [gid], media: media, question) { tellAsked(uid, media, question) }
     }
 
     /// A worker or a matcher has turned away a subscriber without permission.
@@ -277,17 +277,17 @@ final class AuthorizationService: ProblemReporter {
     ) {
         let decision = AuthorizationTable.Decision(
             isGranted: isGranted, isOnce: isOnce, since: DeviceStore.now, by: admin.peer.uid)
-        var changed = book
+        var changed = table
         do {
             for media in media { try changed.decide(uid: uid, media: media, decision) }
         } catch {
             return completion(.failure(Self.error(error, uid: uid)))
         }
-        book = changed
+        table = changed
         log(isGranted ? "allowed" : "refused", uid, media, admin)
         for media in media { tell(uid, isGranted ? "granted" : "denied", media, ["once": .bool(isOnce)]) }
         changedNow()
-        store.save(book) { completion(.success($0)) }
+        store.save(table) { completion(.success($0)) }
     }
 
     /// Forgets decisions and questions.
@@ -297,22 +297,22 @@ final class AuthorizationService: ProblemReporter {
         uid: UInt32, _ media: [AuthorizationMedia], by admin: Caller,
         completion: @escaping ([AuthorizationMedia], Bool) -> Void
     ) {
-        let changed = book.reset(uid: uid, media: media)
+        let changed = table.reset(uid: uid, media: media)
         guard !changed.isEmpty else { return completion([], true) }
         log("reset", uid, changed, admin)
         for media in changed { tell(uid, "reset", media) }
         changedNow()
-        store.save(book) { completion(changed, $0) }
+        store.save(table) { completion(changed, $0) }
     }
 
     /// The user has left the bus: decisions for once end.
     func left(uid: UInt32) {
-        let media = book.endOnce(uid: uid)
+        let media = table.endOnce(uid: uid)
         guard !media.isEmpty else { return }
         logger.notice("a decision for once has ended", metadata: [LogKeys.peerUID: "\(uid)"])
         for media in media { tell(uid, "ended", media) }
         changedNow()
-        store.save(book) { _ in }
+        store.save(table) { _ in }
     }
 
     /// The configuration was read again.
@@ -322,9 +322,9 @@ final class AuthorizationService: ProblemReporter {
         unknownUsers = unknown.map { .userUnknown($0) }
         var policy = read
         // The remote users do not come from the configuration.
-        policy.remotes = book.policy.remotes
-        guard policy != book.policy else { return }
-        book.policy = policy
+        policy.remotes = table.policy.remotes
+        guard policy != table.policy else { return }
+        table.policy = policy
         changedNow()
     }
 
@@ -333,17 +333,17 @@ final class AuthorizationService: ProblemReporter {
         for ticket in waiters.keys {
             end(ticket, .failure(BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")))
         }
-        let users = book.onceUsers
+        let users = table.onceUsers
         guard !users.isEmpty else { return }
-        for uid in users { book.endOnce(uid: uid) }
-        store.save(book) { _ in }
+        for uid in users { table.endOnce(uid: uid) }
+        store.save(table) { _ in }
     }
 
     // First enforcement, then the requests that wait.
     private func changedNow() {
         for observer in observers { observer() }
         for (ticket, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
-            let status = book.status(uid: waiter.uid, groups: [waiter.gid], media: waiter.media)
+            let status = table.status(uid: waiter.uid, groups: [waiter.gid], media: waiter.media)
             if status != .notDetermined { end(ticket, .success(status)) }
         }
     }
@@ -390,7 +390,7 @@ final class AuthorizationService: ProblemReporter {
 
     // The reasons of questions are for administrators.
     private func value(_ uid: UInt32) -> JSONValue? {
-        let (decisions, questions) = (book.decisions[uid] ?? [:], book.questions[uid] ?? [:])
+        let (decisions, questions) = (table.decisions[uid] ?? [:], table.questions[uid] ?? [:])
         guard !decisions.isEmpty || !questions.isEmpty else { return nil }
         var decided: [String: JSONValue] = [:]
         for (media, decision) in decisions {

@@ -17,13 +17,13 @@ final class AuthorizationStore {
     private static let name = "permissions.json"
     private static let maximumBytes = 4 << 20
 
-    /// Reads the decisions into the book. A damaged file is moved aside, and grants nothing.
+    /// Reads the decisions into the table. A damaged file is moved aside, and grants nothing.
     ///
     /// - Parameters:
     ///   - directory: ours alone; nil: nothing can be kept.
     ///   - bootID: names this run of the machine.
     init(
-        _ loop: Loop, directory: String?, bootID: String, _ book: inout AuthorizationTable, logger: Logger
+        _ loop: Loop, directory: String?, bootID: String, _ table: inout AuthorizationTable, logger: Logger
     ) throws(SystemError) {
         self.bootID = bootID
         self.logger = logger
@@ -34,7 +34,7 @@ final class AuthorizationStore {
         }
         let path = "\(directory)/\(Self.name)"
         let found = try KeptFile.read(path, limit: Self.maximumBytes, isOwn: true) {
-            try book.takeDecisions($0, boot: bootID)
+            try table.takeDecisions($0, boot: bootID)
         }
         if case .damaged(let aside, let why) = found {
             logger.error(
@@ -46,9 +46,9 @@ final class AuthorizationStore {
     }
 
     /// Calls the body when the decisions are on the disk; false: they can't be.
-    func save(_ book: AuthorizationTable, then body: @escaping (Bool) -> Void) {
+    func save(_ table: AuthorizationTable, then body: @escaping (Bool) -> Void) {
         guard let file else { return body(false) }
-        file.write(book.json(boot: bootID)) { [weak self] error in
+        file.write(table.json(boot: bootID)) { [weak self] error in
             self?.written(error)
             body(error == nil)
         }

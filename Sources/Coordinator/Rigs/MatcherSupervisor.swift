@@ -14,7 +14,7 @@ final class MatcherSupervisor: SocketNameHolder {
     private let workers: WorkerSupervisor
     private let logger: Logger
     /// The users who may see sets; nil: the list could not be written, and matchers keep the last one that they read.
-    private var doors: AccessList?
+    private var accessList: AccessList?
     private var matchers: [String: Matcher] = [:]
     /// Those of rigs that are gone, until they have ended.
     private var leaving: [Matcher] = []
@@ -55,15 +55,15 @@ final class MatcherSupervisor: SocketNameHolder {
     /// Has the matchers let in whom this list has, and nobody else. They watch the file that it is in: so do those that
     /// a coordinator before this one started, whether or not their rigs are there still.
     func admit(_ list: AccessList) {
-        guard list != doors else { return }
+        guard list != accessList else { return }
         do throws(SystemError) {
-            try File.replace(workers.launch.runtimeDirectory.doorsFile, with: list.json.serialized, mode: 0o600)
-            doors = list
+            try File.replace(workers.launch.runtimeDirectory.accessListFile, with: list.json.serialized, mode: 0o600)
+            accessList = list
         } catch {
             logger.error("the list of users who may see sets can't be written", metadata: ["error": "\(error)"])
-            doors = nil
+            accessList = nil
             // Without the file they admit nobody.
-            File.remove(workers.launch.runtimeDirectory.doorsFile)
+            File.remove(workers.launch.runtimeDirectory.accessListFile)
         }
     }
 
@@ -96,7 +96,7 @@ final class MatcherSupervisor: SocketNameHolder {
     private static func arguments(_ name: String, _ launch: WorkerHandle.Launch) -> [String] {
         [
             "--set", name, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
-            "--doors", launch.runtimeDirectory.doorsFile,
+            "--access-list", launch.runtimeDirectory.accessListFile,
             "--renditions", "\(launch.renditions)", "--connections-per-user", "\(launch.connectionsPerUser)",
             "--connections", "\(launch.connections)",
         ] + (launch.group.map { ["--group", $0] } ?? [])

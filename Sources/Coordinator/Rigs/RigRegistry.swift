@@ -32,9 +32,9 @@ final class RigRegistry: ProblemReporter {
     /// The device with that `uniqueID`, or else with that id.
     private func find(_ reference: String) -> WorkerHandle? { workers.worker(of: reference) ?? workers[reference] }
 
-    var names: [String] { file.book.names }
+    var names: [String] { file.table.names }
 
-    func isRig(_ name: String) -> Bool { file.book[name] != nil }
+    func isRig(_ name: String) -> Bool { file.table[name] != nil }
 
     /// The rigs of the configuration file.
     func setConfigured(_ rigs: [String: Rig]) {
@@ -47,7 +47,7 @@ final class RigRegistry: ProblemReporter {
 
     /// The devices of a rig, the lead first; nil: there is no such rig.
     func members(of name: String) -> [Member]? {
-        file.book[name]?.devices.map { Member(reference: $0, worker: find($0)) }
+        file.table[name]?.devices.map { Member(reference: $0, worker: find($0)) }
     }
 
     /// The ids of a rig's devices.
@@ -67,8 +67,8 @@ final class RigRegistry: ProblemReporter {
 
     /// Makes or changes a rig; the completion is called when that is on the disk, or can't be.
     func set(_ rig: Rig, as name: String, then body: @escaping (Bool) -> Void) throws(BusError) {
-        try file.change { book throws(BusError) in
-            try book.set(rig, as: name)
+        try file.change { table throws(BusError) in
+            try table.set(rig, as: name)
         } then: {
             body($0)
         }
@@ -76,8 +76,8 @@ final class RigRegistry: ProblemReporter {
     }
 
     func delete(_ name: String, then body: @escaping (Bool) -> Void) throws(BusError) {
-        try file.change { book throws(BusError) in
-            try book.delete(name)
+        try file.change { table throws(BusError) in
+            try table.delete(name)
         } then: {
             body($0)
         }
@@ -86,7 +86,7 @@ final class RigRegistry: ProblemReporter {
 
     /// The value of `state/rig/<name>/`.
     func value(of name: String) -> JSONValue? {
-        guard let rig = file.book[name], let members = members(of: name) else { return nil }
+        guard let rig = file.table[name], let members = members(of: name) else { return nil }
         let devices = members.map { member -> JSONValue in
             let device = member.worker?.device
             return [
@@ -99,7 +99,7 @@ final class RigRegistry: ProblemReporter {
         return [
             "name": .string(name), "devices": .array(devices),
             "tolerance": rig.tolerance.map { JSONValue.milliseconds($0) } ?? .null,
-            "configured": .bool(file.book.isConfigured(name)),
+            "configured": .bool(file.table.isConfigured(name)),
             "complete": .bool(members.allSatisfy { $0.worker?.isConnected ?? false }),
         ]
     }
@@ -107,7 +107,7 @@ final class RigRegistry: ProblemReporter {
     /// Publishes the rigs. Called first when the devices are known.
     func publish() {
         hasBegun = true
-        let names = Set(file.book.names)
+        let names = Set(file.table.names)
         for name in published.subtracting(names) { events.set("state/rig/\(name)", nil) }
         for name in names { events.set("state/rig/\(name)", value(of: name)) }
         published = names
@@ -117,7 +117,7 @@ final class RigRegistry: ProblemReporter {
     /// What a person should know about rigs.
     var problems: [Problem] {
         var problems = file.problems
-        for name in file.book.names {
+        for name in file.table.names {
             if workers[name] != nil { problems.append(.rigHidden(name)) }
             for member in members(of: name) ?? [] where member.worker == nil {
                 problems.append(.rigIncomplete(name, member.reference))

@@ -37,9 +37,10 @@ final class SessionRegistry: ConfigurationObserver {
     let configurations: ConfigurationService
     private let configuration: LiveConfiguration
     private(set) lazy var stabilization = AutomaticControlSwitch(
-        .stabilization, loop, books, workers, self, logger: logger)
-    private(set) lazy var smoothFocus = AutomaticControlSwitch(.smoothFocus, loop, books, workers, self, logger: logger)
-    private let books: DeviceStore
+        .stabilization, loop, deviceStore, workers, self, logger: logger)
+    private(set) lazy var smoothFocus = AutomaticControlSwitch(
+        .smoothFocus, loop, deviceStore, workers, self, logger: logger)
+    private let deviceStore: DeviceStore
     private let holders: HolderWatcher
     private(set) var entries: [String: Entry] = [:]
     /// Made by a coordinator before this one: whoever asked may not know of it.
@@ -71,7 +72,8 @@ final class SessionRegistry: ConfigurationObserver {
 
     init(
         _ loop: Loop, events: EventSocket, store: RestartStore, locks: LockService, workers: WorkerSupervisor,
-        holders: HolderWatcher, books: DeviceStore, _ configuration: LiveConfiguration, _ pressures: PressureRegistry,
+        holders: HolderWatcher, deviceStore: DeviceStore, _ configuration: LiveConfiguration,
+        _ pressures: PressureRegistry,
         _ access: SessionAccess, _ configurations: ConfigurationService, logger: Logger
     ) {
         self.loop = loop
@@ -85,7 +87,7 @@ final class SessionRegistry: ConfigurationObserver {
         self.access = access
         self.configurations = configurations
         self.holders = holders
-        self.books = books
+        self.deviceStore = deviceStore
         inherit()
         configurations.observer = self
     }

@@ -4,9 +4,9 @@ import CaptureCore
 import LinuxIO
 import Logging
 
-/// Keeps a book in a file of its own in the state directory. Changes are on the disk before the reply.
-final class FileStore<Book: StoredTable>: ProblemReporter {
-    private(set) var book = Book()
+/// Keeps a table in a file of its own in the state directory. Changes are on the disk before the reply.
+final class FileStore<Table: StoredTable>: ProblemReporter {
+    private(set) var table = Table()
     /// That it was damaged and begun anew.
     private var problem: Problem?
     private let logger: Logger
@@ -15,7 +15,7 @@ final class FileStore<Book: StoredTable>: ProblemReporter {
 
     private static var maximumBytes: Int { 64 << 20 }
 
-    /// Opens the book. A damaged one is moved aside, and a new one begun; one that can't be read now is left alone.
+    /// Opens the table. A damaged one is moved aside, and a new one begun; one that can't be read now is left alone.
     ///
     /// - Parameters:
     ///   - directory: nil: nothing can be kept.
@@ -26,10 +26,10 @@ final class FileStore<Book: StoredTable>: ProblemReporter {
         guard let directory else { return }
         let path = "\(directory)/\(name).json"
         do {
-            switch try KeptFile.read(path, limit: Self.maximumBytes, { try Book(json: $0) }) {
+            switch try KeptFile.read(path, limit: Self.maximumBytes, { try Table(json: $0) }) {
             case .nothing: break
             case .content(let found):
-                book = found
+                table = found
                 for why in found.leftOut {
                     logger.error("an entry of the \(name) is left out", metadata: ["error": "\(why)"])
                 }
@@ -48,20 +48,21 @@ final class FileStore<Book: StoredTable>: ProblemReporter {
 
     var problems: [Problem] { problem.map { [$0] } ?? [] }
 
-    /// Changes the book, and calls the body when it is on the disk; false: it can't be written.
-    func change(_ change: (inout Book) throws(BusError) -> Void, then body: @escaping (Bool) -> Void) throws(BusError) {
-        var next = book
+    /// Changes the table, and calls the body when it is on the disk; false: it can't be written.
+    func change(_ change: (inout Table) throws(BusError) -> Void, then body: @escaping (Bool) -> Void) throws(BusError)
+    {
+        var next = table
         try change(&next)
-        book = next
+        table = next
         guard let file else { return body(false) }
-        file.write(book.json) { [logger, name] error in
+        file.write(table.json) { [logger, name] error in
             if let error { logger.error("the \(name) can't be written", metadata: ["error": "\(error)"]) }
             body(error == nil)
         }
     }
 
     /// Changes what is not kept.
-    func amend(_ change: (inout Book) -> Void) { change(&book) }
+    func amend(_ change: (inout Table) -> Void) { change(&table) }
 
     /// Waits until all is written.
     func close() { file?.close() }

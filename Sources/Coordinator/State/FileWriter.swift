@@ -45,7 +45,8 @@ final class FileWriter {
     init(_ loop: Loop, path: String) throws(SystemError) {
         self.path = path
         let disk = Disk(path)
-        work = try BackgroundWork(loop, name: "book", work: { disk.write($0) }, then: { [weak self] in self?.tell($0) })
+        work = try BackgroundWork(
+            loop, name: "state-file", work: { disk.write($0) }, then: { [weak self] in self?.tell($0) })
     }
 
     deinit { end() }

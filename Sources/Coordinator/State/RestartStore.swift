@@ -22,17 +22,17 @@ final class RestartStore {
     /// What the coordinator before this one left, as far as it could be read.
     let found: KeptState
     /// Keeps a reserve of fences, for when the file is lost.
-    private let books: DeviceStore
+    private let deviceStore: DeviceStore
 
     /// The most decisions that are kept. Each is needed until its devices have got their orders.
     private static let maximumDecisions = 256
     /// Devices that are set for photos, also those that have gone since.
     private static let maximumStandIns = 256
 
-    /// - Parameter books: fences up to its own may have been given out, whatever the file says or doesn't.
-    init(_ file: StateFile, epoch: String, _ books: DeviceStore, logger: Logger) throws(SystemError) {
+    /// - Parameter deviceStore: fences up to its own may have been given out, whatever the file says or doesn't.
+    init(_ file: StateFile, epoch: String, _ deviceStore: DeviceStore, logger: Logger) throws(SystemError) {
         self.file = file
-        self.books = books
+        self.deviceStore = deviceStore
         self.logger = logger
         self.epoch = epoch
         var found: KeptState
@@ -55,7 +55,7 @@ final class RestartStore {
             found = KeptState(
                 boot: file.bootID, epoch: "", fence: max(fence ?? 0, Self.fenceBeyondCounting))
         }
-        found.fence = max(found.fence, books.book.fence)
+        found.fence = max(found.fence, deviceStore.table.fence)
         self.found = found
         let isSameBoot = found.boot == file.bootID
         inherited = isSameBoot ? Set(found.decided) : []
@@ -82,7 +82,7 @@ final class RestartStore {
         wanted.locks = locks
         wanted.fence = fence
         guard write() else { return false }
-        if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
+        if deviceStore.table.needsReserve(fence: fence) { deviceStore.change { $0.reserve(fence: fence) } }
         return true
     }
 

@@ -28,7 +28,7 @@ extension TakeRegistry {
     }
 
     private func tellDeleted(_ id: String, _ segment: String) {
-        guard let take = file.book[id]?.take else { return }
+        guard let take = file.table[id]?.take else { return }
         tell(id, "didDeleteSegment", Self.sums(take, with: ["segment": .string(segment)]))
     }
 
@@ -84,7 +84,9 @@ extension TakeRegistry {
     /// Continues to throw away a take: ends what is being recorded, and then removes everything.
     func removeAll(_ id: String, completion: @escaping Completion<[JSONValue]>) {
         // The next bus continues.
-        guard !hasEnded, let take = file.book[id]?.take else { return completion(.failure(MovieRegistry.shuttingDown)) }
+        guard !hasEnded, let take = file.table[id]?.take else {
+            return completion(.failure(MovieRegistry.shuttingDown))
+        }
         let all = take.segments.map(\.id) + (take.current.map { [$0.id] } ?? [])
         let body = { [weak self] in
             self?.remove(all[...]) { [weak self] result in
@@ -151,7 +153,7 @@ extension TakeRegistry {
         for name in ["path", "cover", "duration", "size"] { members[name] = movie[name] ?? .null }
         // An entry doesn't have it.
         members["encoded"] = movie["encoded"] ?? .bool(false)
-        over(id, removing: file.book[id]?.take.segments ?? []) { [weak self] in
+        over(id, removing: file.table[id]?.take.segments ?? []) { [weak self] in
             self?.tell(id, "didFinishTake", members.merging(["success": true, "error": .null]) { own, _ in own })
             completion(.success(.object(members)))
         }

@@ -7,11 +7,11 @@ import JSON
 extension TakeRegistry {
     /// What became of a segment that no recorder makes any more, as far as is known here.
     func settle(_ id: String, _ movie: RunningMovie? = nil) {
-        guard !hasEnded, unsettled.contains(id), let segment = file.book[id]?.take.current else { return }
+        guard !hasEnded, unsettled.contains(id), let segment = file.table[id]?.take.current else { return }
         // Its recorder has said hello. It may have got an order to end.
         guard !movies.isBeingMade(segment.id) else {
             unsettled.remove(id)
-            if file.book[id]?.take.state == .ending { stop(segment.id, of: id) }
+            if file.table[id]?.take.state == .ending { stop(segment.id, of: id) }
             return
         }
         library.recover(segment.id) { [weak self] _ in
@@ -25,7 +25,7 @@ extension TakeRegistry {
     private func settled(
         _ id: String, _ segment: Take.Segment, _ result: Result<JSONValue, BusError>, _ movie: RunningMovie?
     ) {
-        guard !hasEnded, unsettled.contains(id), file.book[id]?.take.current?.id == segment.id,
+        guard !hasEnded, unsettled.contains(id), file.table[id]?.take.current?.id == segment.id,
             !movies.isBeingMade(segment.id)
         else { return }
         let entry: JSONValue
@@ -54,7 +54,7 @@ extension TakeRegistry {
     func goOnFinishing(_ id: String) {
         findOut(id) { [weak self] result in
             guard let self, let entry = try? result.get() else { return }
-            if entry.isNull { goOn(id) } else { over(id, removing: file.book[id]?.take.segments ?? []) }
+            if entry.isNull { goOn(id) } else { over(id, removing: file.table[id]?.take.segments ?? []) }
         }
     }
 
@@ -64,7 +64,7 @@ extension TakeRegistry {
         library.recover(id, tellsOfFinished: false) { [weak self] _ in
             guard let self, !hasEnded else { return completion(.failure(MovieRegistry.shuttingDown)) }
             library.ask(LibrarianRequest(.get(id)), by: nil) { [weak self] result in
-                guard let self, !hasEnded, file.book[id]?.take.state == .finishing else {
+                guard let self, !hasEnded, file.table[id]?.take.state == .finishing else {
                     return completion(.failure(MovieRegistry.shuttingDown))
                 }
                 switch result {
@@ -93,7 +93,7 @@ extension TakeRegistry {
 
     func forget(_ id: String, then body: @escaping () -> Void) {
         do throws(BusError) {
-            try file.change({ book throws(BusError) in book.remove(id) }, then: { _ in body() })
+            try file.change({ table throws(BusError) in table.remove(id) }, then: { _ in body() })
         } catch {
             body()
         }

@@ -60,14 +60,14 @@ final class TakeRegistry: MovieProgressObserver {
 
     /// Continues what the coordinator before this one left.
     func begin() {
-        for take in file.book.takes { publish(take.id) }
-        for kept in file.book.takes where kept.isDiscarded {
+        for take in file.table.takes { publish(take.id) }
+        for kept in file.table.takes where kept.isDiscarded {
             discarding.insert(kept.id)
             // A recorder that is still there is to be ended first.
             let patience = kept.take.current == nil ? 0 : Self.greeting
             loop.schedule(afterMilliseconds: patience) { [weak self] in self?.removeAll(kept.id) { _ in } }
         }
-        for kept in file.book.takes where !kept.isDiscarded {
+        for kept in file.table.takes where !kept.isDiscarded {
             let isFinishing = kept.take.state == .finishing
             guard isFinishing || kept.take.current != nil else { continue }
             if !isFinishing { unsettled.insert(kept.id) }
@@ -80,13 +80,13 @@ final class TakeRegistry: MovieProgressObserver {
     // MARK: Takes
 
     /// Those that are not over, in the order in which they were made.
-    var takes: [KeptTake] { file.book.takes }
+    var takes: [KeptTake] { file.table.takes }
 
     /// The take of that id.
     ///
     /// - Throws: `takeNotFound`, also of one that is being thrown away.
     func take(_ id: String) throws(BusError) -> KeptTake {
-        let take = try file.book.take(id)
+        let take = try file.table.take(id)
         guard !discarding.contains(id) else { return try TakeTable().take(id) }
         return take
     }
@@ -97,7 +97,7 @@ final class TakeRegistry: MovieProgressObserver {
         _ id: String, then body: @escaping () -> Void = {}, _ change: (inout KeptTake) throws(BusError) -> Value
     ) throws(BusError) -> Value {
         var value: Value?
-        try file.change({ book throws(BusError) in value = try book.change(id, change) }, then: { _ in body() })
+        try file.change({ table throws(BusError) in value = try table.change(id, change) }, then: { _ in body() })
         publish(id)
         guard let value else { throw BusError(.internalError, "The take was not changed.") }
         return value
@@ -109,7 +109,7 @@ final class TakeRegistry: MovieProgressObserver {
     ///
     /// - Throws: `limitExceeded`.
     func add(_ take: KeptTake, completion: @escaping Completion<KeptTake>) throws(BusError) {
-        try file.change({ book throws(BusError) in try book.add(take) }, then: { _ in completion(.success(take)) })
+        try file.change({ table throws(BusError) in try table.add(take) }, then: { _ in completion(.success(take)) })
         publish(take.id)
     }
 
@@ -174,12 +174,12 @@ final class TakeRegistry: MovieProgressObserver {
         guard !beginning.isGivenUp else {
             return failed(BusError(.cancelled, "The segment was cancelled before it began."))
         }
-        guard file.book[id]?.take.current?.id == request.movie, file.book[id]?.take.state == .recording,
+        guard file.table[id]?.take.current?.id == request.movie, file.table[id]?.take.state == .recording,
             !discarding.contains(id)
         else {
             return failed(BusError(.cancelled, "The segment was ended before it began."))
         }
-        // What may have changed while the book was written.
+        // What may have changed while the table was written.
         if let refusal = movies.refusal(request) { return failed(refusal) }
         do throws(BusError) {
             beginning.giveUp = try movies.start([request]) { [weak self] result in
@@ -212,21 +212,21 @@ final class TakeRegistry: MovieProgressObserver {
 
     /// Publishes the progress of a segment and its camera in its take.
     func movieProgressed(_ movie: RunningMovie) {
-        guard let id = movie.request.take, movie.hasBegun, let kept = file.book[id],
+        guard let id = movie.request.take, movie.hasBegun, let kept = file.table[id],
             kept.take.current?.id == movie.id, !hasEnded
         else { return }
         if unsettled.contains(id) { settle(id) }
         var (hasGrown, isOther) = (false, false)
         // Ten times a second: that it is not written is what the movie's own file is for.
-        file.amend { book in
-            _ = try? book.change(id) { kept throws(BusError) in
+        file.amend { table in
+            _ = try? table.change(id) { kept throws(BusError) in
                 hasGrown = kept.take.progressed(movie.id, to: movie.progress.recordedDuration)
                 isOther = kept.camera != movie.request.camera
                 kept.camera = movie.request.camera
                 kept.learn(movie.progress)
             }
         }
-        guard hasGrown || isOther, let take = file.book[id]?.take else { return }
+        guard hasGrown || isOther, let take = file.table[id]?.take else { return }
         publish(id)
         guard hasGrown else { return }
         tell(
@@ -278,7 +278,7 @@ final class TakeRegistry: MovieProgressObserver {
     /// - Returns: whether what has become of it is found out here; not of what had not begun, or is no segment of a
     ///     take.
     func finished(_ movie: RunningMovie) -> Bool {
-        guard let id = movie.request.take, file.book[id]?.take.current?.id == movie.id, movie.hasBegun,
+        guard let id = movie.request.take, file.table[id]?.take.current?.id == movie.id, movie.hasBegun,
             let result = movie.result
         else { return false }
         if let next = afterEnd.removeValue(forKey: id) {
@@ -301,13 +301,13 @@ final class TakeRegistry: MovieProgressObserver {
         _ isKept: Bool
     ) {
         unsettled.remove(id)
-        let path = file.book[id]?.take.current?.path ?? ""
+        let path = file.table[id]?.take.current?.path ?? ""
         var event: Take.Event?
         _ = try? change(id) { kept in
             event = kept.take.ended(
                 segment, duration: duration, isKept: isKept, isFull: reason == .maximumDurationReached)
         }
-        guard let take = file.book[id]?.take else { return }
+        guard let take = file.table[id]?.take else { return }
         let end = Self.sums(
             take,
             with: [
@@ -341,7 +341,7 @@ final class TakeRegistry: MovieProgressObserver {
 
     func publish(_ id: String) {
         guard !hasEnded else { return }
-        events.set("state/take/\(id)", file.book[id]?.json)
+        events.set("state/take/\(id)", file.table[id]?.json)
     }
 
     func tell(_ id: String, _ event: String, _ members: [String: JSONValue] = [:]) {

@@ -15,7 +15,7 @@ public struct SetMatcherOptions: Sendable {
     public var runtimeDirectory: String
     /// The file with the access list (``AccessList``); it is read at the start and whenever it changes. nil, or a file
     /// that cannot be read: only root and the matcher's own user may connect.
-    public var doorsPath: String?
+    public var accessListPath: String?
     /// The group that may connect to the rig's socket; nil: only the matcher's own user.
     public var group: String?
     /// Distinct renditions of which sets are made at the same time.
@@ -62,7 +62,7 @@ public final class SetMatcher {
         self.logger = logger
         do throws(SystemError) {
             // Watched before it is read: no change falls between the two.
-            accessWatch = try options.doorsPath.map { path throws(SystemError) in try FileWatch(path) }
+            accessWatch = try options.accessListPath.map { path throws(SystemError) in try FileWatch(path) }
         } catch {
             throw .failed("\(error)")
         }
@@ -71,7 +71,7 @@ public final class SetMatcher {
         parts.group = options.group
         parts.connectionsPerUser = options.connectionsPerUser
         parts.connections = options.connections
-        parts.access = Self.readAccess(options.doorsPath)
+        parts.access = Self.readAccess(options.accessListPath)
         process = try DeliveryProcess(parts, lockPath: { $0.matcherLock(options.set) }, logger: logger)
         loop = process.loop
         socket = process.socket
@@ -175,7 +175,7 @@ public final class SetMatcher {
     // Only the file counts, whoever writes it: a restarted coordinator may not know this rig. Users who may no longer
     // connect lose their connections, as at a worker.
     private func changeAccess() {
-        process.connections.shutDown(where: process.access.change(Self.readAccess(options.doorsPath)))
+        process.connections.shutDown(where: process.access.change(Self.readAccess(options.accessListPath)))
     }
 
     // MARK: Subscribers

@@ -103,9 +103,9 @@ final class OrderService: OrderHandler {
             case .plugged(let facts, let isNew):
                 line.reply(order, .success([:]))
                 onPlugged?(facts, isNew)
-            case .admit(let doors):
+            case .admit(let accessList):
                 // In force by the answer.
-                onAdmit?(doors)
+                onAdmit?(accessList)
                 line.reply(order, .success([:]))
             case .stop:
                 line.reply(order, .success([:]))

@@ -17,7 +17,7 @@ extension DeliveryProcess {
         options.connectionsPerUser = worker.connectionsPerUser
         options.connections = worker.connections
         options.waitingMessages = waitingMessages
-        if let access = worker.doors { options.access = access }
+        if let access = worker.accessList { options.access = access }
         var logger = logger
         logger[metadataKey: LogKeys.deviceID] = "\(worker.device)"
         try self.init(options, lockPath: { $0.deviceLock(worker.device) }, logger: logger)

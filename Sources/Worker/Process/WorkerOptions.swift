@@ -31,7 +31,7 @@ public struct WorkerOptions: Sendable {
     /// How long the device is held open for a lock that a new coordinator has not ordered.
     public var lockMemoryMilliseconds: Int64 = 5000
     /// The first access list; the coordinator may order another one. nil: only root and the worker's own user.
-    public var doors: AccessList?
+    public var accessList: AccessList?
     /// What an earlier process of this device had committed, as reported (`committed` of its status); nil: nothing.
     public var configuration: JSONValue?
     /// What an earlier process of this device had set for a photo and not restored (`standIn` of its status); nil:

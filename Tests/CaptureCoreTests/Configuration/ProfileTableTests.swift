@@ -29,10 +29,10 @@ struct ProfileTableTests {
 
     @Test("a profile says on disk what it knows, and is read again")
     func roundTrip() throws {
-        var book = ProfileTable()
-        try book.save(Profile(devices: [Self.settings("a"), Self.settings("b")], saved: 5), as: "day")
-        try book.save(Profile(devices: [DeviceSettings(uniqueID: "c", name: "", driver: "")], saved: 6), as: "x")
-        #expect(try ProfileTable(json: try JSONValue(parsing: book.json.description)) == book)
+        var table = ProfileTable()
+        try table.save(Profile(devices: [Self.settings("a"), Self.settings("b")], saved: 5), as: "day")
+        try table.save(Profile(devices: [DeviceSettings(uniqueID: "c", name: "", driver: "")], saved: 6), as: "x")
+        #expect(try ProfileTable(json: try JSONValue(parsing: table.json.description)) == table)
         var rigs = RigTable()
         try rigs.set(Rig(devices: ["a", "b"], tolerance: 5), as: "stereo")
         rigs.configured = ["fixed": Rig(devices: ["c"])]
@@ -42,20 +42,20 @@ struct ProfileTableTests {
 
     @Test("what is too much, or has no name, is refused")
     func limits() throws {
-        var book = ProfileTable()
+        var table = ProfileTable()
         let profile = Profile(devices: [Self.settings("a")], saved: 0)
         for name in ["", "A", "a b", "ä", String(repeating: "x", count: 33)] {
-            #expect(throws: BusError.self) { try book.save(profile, as: name) }
+            #expect(throws: BusError.self) { try table.save(profile, as: name) }
         }
         var huge = profile
         huge.devices[0].controls["table"] = .integers(Array(repeating: 1_000_000, count: 20_000))
-        #expect(throws: BusError.self) { try book.save(huge, as: "huge") }
-        for number in 0..<ProfileTable.maximumProfiles { try book.save(profile, as: "p\(number)") }
-        #expect(throws: BusError.self) { try book.save(profile, as: "more") }
-        try book.save(profile, as: "p7")
-        try book.delete("p7")
-        #expect(throws: BusError.self) { try book.delete("p7") }
-        try book.save(profile, as: "more")
+        #expect(throws: BusError.self) { try table.save(huge, as: "huge") }
+        for number in 0..<ProfileTable.maximumProfiles { try table.save(profile, as: "p\(number)") }
+        #expect(throws: BusError.self) { try table.save(profile, as: "more") }
+        try table.save(profile, as: "p7")
+        try table.delete("p7")
+        #expect(throws: BusError.self) { try table.delete("p7") }
+        try table.save(profile, as: "more")
 
         var rigs = RigTable()
         for number in 0..<RigTable.maximumRigs { try rigs.set(Rig(devices: ["a"]), as: "r\(number)") }

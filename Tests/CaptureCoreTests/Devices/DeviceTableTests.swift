@@ -4,7 +4,7 @@ import Testing
 
 @Suite("What is remembered of devices")
 struct DeviceTableTests {
-    private var book = DeviceTable()
+    private var table = DeviceTable()
 
     @Test("it says on disk what it knows, and reads it again")
     mutating func roundTrip() throws {
@@ -12,23 +12,23 @@ struct DeviceTableTests {
             node: "/dev/video0", index: 0, device: "/sys/devices/x",
             usb: .init(vendor: "046d", product: "0825", serial: nil, interface: "00"), card: "C", driver: "uvcvideo",
             bus: "usb-1")
-        book.update("a", name: "C", at: 5) {
+        table.update("a", name: "C", at: 5) {
             $0.facts = facts
             $0.alias = "front"
             $0.committed = ["generation": 3]
             $0.isStabilized = true
             $0.isSmooth = true
         }
-        book.update("virtual-0", name: "V", at: 6) { $0.made = "cam0" }
-        book.update("m", name: "M", at: 7) {
+        table.update("virtual-0", name: "V", at: 6) { $0.made = "cam0" }
+        table.update("m", name: "M", at: 7) {
             $0.microphone = MicrophoneFacts(
                 node: "/dev/snd/pcmC0D0c", pcm: "hw:CARD=PCH,DEV=0", card: 0, cardID: "PCH", index: 0,
                 device: "/sys/devices/y", cardName: "HDA Intel PCH", name: "ALC256 Analog", driver: "snd_hda_intel",
                 bus: "")
         }
-        book.claims = ["a": .init(place: "p", isShared: true), "b": .init(place: nil, isShared: true)]
-        let text = book.json.description
-        #expect(try DeviceTable(json: try JSONValue(parsing: text)) == book)
+        table.claims = ["a": .init(place: "p", isShared: true), "b": .init(place: nil, isShared: true)]
+        let text = table.json.description
+        #expect(try DeviceTable(json: try JSONValue(parsing: text)) == table)
     }
 
     @Test(
@@ -47,15 +47,15 @@ struct DeviceTableTests {
     @Test("it is bounded: names and settings stay longest, and what is in use stays in any case")
     mutating func bounds() {
         for number in 0..<400 {
-            book.update("d\(number)", name: "", at: Int64(number)) {
+            table.update("d\(number)", name: "", at: Int64(number)) {
                 if number % 4 == 0 { $0.alias = "a\(number)" }
                 if number == 1 { $0.committed = [:] }
             }
         }
-        book.prune(keeping: ["d2"])
-        #expect(book.entries.count == DeviceTable.maximumEntries)
-        for number in stride(from: 0, to: 400, by: 4) { #expect(book["d\(number)"] != nil) }
-        #expect(book["d1"] != nil && book["d2"] != nil && book["d3"] == nil && book["d399"] != nil)
+        table.prune(keeping: ["d2"])
+        #expect(table.entries.count == DeviceTable.maximumEntries)
+        for number in stride(from: 0, to: 400, by: 4) { #expect(table["d\(number)"] != nil) }
+        #expect(table["d1"] != nil && table["d2"] != nil && table["d3"] == nil && table["d399"] != nil)
     }
 
     // MARK: Names
@@ -112,7 +112,7 @@ struct DeviceTableTests {
         #expect(played["replay-street"]?.id == "street" && played["a-guest"]?.id.hasPrefix("street-") == true)
     }
 
-    @Test("ids stay with their devices whoever comes and goes, as long as the book holds them", arguments: 0..<30)
+    @Test("ids stay with their devices whoever comes and goes, as long as the table holds them", arguments: 0..<30)
     func stable(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var made: [String: String] = [:]

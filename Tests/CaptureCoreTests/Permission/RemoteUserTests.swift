@@ -41,7 +41,7 @@ import Testing
     @Test func `it never comes to a device's door`() throws {
         var book = book()
         book.policy.remotes[laptop] = .admin
-        let told = try #require(AccessList(json: book.doors(.video).json))
+        let told = try #require(AccessList(json: book.accessList(.video).json))
         #expect(!told.admits(uid: laptop, gid: 0) && told.admits(uid: 1000, gid: 1000))
     }
 

@@ -20,68 +20,68 @@ struct TakeTableTests {
             owner: LockHolder(uid: 1000, gid: 100, pid: 42, startTime: 7, name: "probe"))
     }
 
-    private func again(_ book: TakeTable) throws -> TakeTable {
-        try TakeTable(json: try JSONValue(parsing: book.json.description))
+    private func again(_ table: TakeTable) throws -> TakeTable {
+        try TakeTable(json: try JSONValue(parsing: table.json.description))
     }
 
     @Test("a take says on disk what it knows, and is read again")
     func roundTrip() throws {
-        var book = TakeTable()
-        try book.add(Self.kept("b", made: 6))
-        try book.add(Self.kept("a"))
-        #expect(try again(book) == book && book.takes.map(\.id) == ["a", "b"])
+        var table = TakeTable()
+        try table.add(Self.kept("b", made: 6))
+        try table.add(Self.kept("a"))
+        #expect(try again(table) == table && table.takes.map(\.id) == ["a", "b"])
         var progress = MovieProgress(.recording)
         progress.video = ["codec": "h264", "width": 640, "height": 480]
-        try book.change("a") { kept throws(BusError) in
+        try table.change("a") { kept throws(BusError) in
             _ = try kept.take.record("one", path: "/v/belt-1.mp4")
             kept.learn(progress)
             _ = kept.take.progressed("one", to: 300)
         }
-        let read = try again(book)
-        #expect(read == book && read["a"]?.take.current?.id == "one" && read["a"]?.take.state == .recording)
+        let read = try again(table)
+        #expect(read == table && read["a"]?.take.current?.id == "one" && read["a"]?.take.state == .recording)
         #expect(read["a"]?.json["segment"] == "one" && read["a"]?.json["total"] == 300)
-        try book.change("a") { kept throws(BusError) in
+        try table.change("a") { kept throws(BusError) in
             _ = kept.take.ended("one", duration: 8990, isKept: true, isFull: true)
         }
-        #expect(try again(book) == book && again(book)["a"]?.take.remaining == 0)
-        try book.change("a") { kept throws(BusError) in kept.isDiscarded = true }
-        #expect(try again(book) == book && again(book)["a"]?.isDiscarded == true)
-        book.remove("a")
-        #expect(try again(book).takes.map(\.id) == ["b"])
+        #expect(try again(table) == table && again(table)["a"]?.take.remaining == 0)
+        try table.change("a") { kept throws(BusError) in kept.isDiscarded = true }
+        #expect(try again(table) == table && again(table)["a"]?.isDiscarded == true)
+        table.remove("a")
+        #expect(try again(table).takes.map(\.id) == ["b"])
     }
 
     @Test("a change that is refused changes nothing")
     func refusal() throws {
-        var book = TakeTable()
-        try book.add(Self.kept("a"))
-        let before = book
+        var table = TakeTable()
+        try table.add(Self.kept("a"))
+        let before = table
         let refused = #expect(throws: BusError.self) {
-            try book.change("a") { kept throws(BusError) in
+            try table.change("a") { kept throws(BusError) in
                 kept.nextPart = 9
                 _ = try kept.take.pause()
             }
         }
-        #expect(refused?.reason == .notRecording && book == before)
-        #expect(throws: BusError.self) { try book.take("z") }
+        #expect(refused?.reason == .notRecording && table == before)
+        #expect(throws: BusError.self) { try table.take("z") }
     }
 
     @Test("one user has so many takes, and all have so many")
     func limits() throws {
-        var book = TakeTable()
-        for number in 0..<TakeTable.maximumOfUser { try book.add(Self.kept("a\(number)")) }
-        #expect(throws: BusError.self) { try book.add(Self.kept("b")) }
+        var table = TakeTable()
+        for number in 0..<TakeTable.maximumOfUser { try table.add(Self.kept("a\(number)")) }
+        #expect(throws: BusError.self) { try table.add(Self.kept("b")) }
         for number in TakeTable.maximumOfUser..<TakeTable.maximumTakes {
-            try book.add(Self.kept("c\(number)", uid: UInt32(number)))
+            try table.add(Self.kept("c\(number)", uid: UInt32(number)))
         }
-        let refused = #expect(throws: BusError.self) { try book.add(Self.kept("d", uid: 5)) }
+        let refused = #expect(throws: BusError.self) { try table.add(Self.kept("d", uid: 5)) }
         #expect(refused?.reason == .limitExceeded && refused?.data["maximum"] == 64)
     }
 
-    @Test("a take that can't be right is left out, and a book that can't be is damaged")
+    @Test("a take that can't be right is left out, and a table that can't be is damaged")
     func damage() throws {
-        var book = TakeTable()
-        try book.add(Self.kept("a"))
-        try book.add(Self.kept("b", made: 6))
+        var table = TakeTable()
+        try table.add(Self.kept("a"))
+        try table.add(Self.kept("b", made: 6))
         func change(_ path: [String], _ value: JSONValue, in json: JSONValue) -> JSONValue {
             guard let name = path.first, var members = json.object else { return value }
             members[name] = change(Array(path.dropFirst()), value, in: members[name] ?? [:])
@@ -89,7 +89,7 @@ struct TakeTableTests {
         }
         for (path, value) in [(["version"], 2), (["takes"], 5)] as [([String], JSONValue)] {
             #expect(throws: StoredTableError.self, "\(path)") {
-                try TakeTable(json: change(path, value, in: book.json))
+                try TakeTable(json: change(path, value, in: table.json))
             }
         }
         let wrong: [([String], JSONValue)] = [
@@ -100,28 +100,28 @@ struct TakeTableTests {
             (["takes", "a", "exportPreset"], "1x1"),
         ]
         for (path, value) in wrong {
-            let read = try TakeTable(json: change(path, value, in: book.json))
+            let read = try TakeTable(json: change(path, value, in: table.json))
             #expect(read.takes.map(\.id) == ["b"] && read.leftOut.count == 1, "\(path)")
         }
-        let read = try TakeTable(json: change(["takes", "A B"], [:], in: book.json))
+        let read = try TakeTable(json: change(["takes", "A B"], [:], in: table.json))
         #expect(read.takes.map(\.id) == ["a", "b"] && read.leftOut == ["'A B' is no take's id"])
     }
 
     @Test("when all numbers were given, no segment is begun, and the take can still be read")
     func numbers() throws {
-        var book = TakeTable()
-        try book.add(Self.kept("a"))
-        try book.change("a") { kept throws(BusError) in
+        var table = TakeTable()
+        try table.add(Self.kept("a"))
+        try table.change("a") { kept throws(BusError) in
             kept.nextPart = KeptTake.maximumPart
             try kept.record("one", path: "/v/belt-1000000.mp4")
             _ = kept.take.ended("one", duration: 100, isKept: true)
         }
-        let read = try again(book)
-        #expect(read == book && read["a"]?.take.segments.count == 1)
+        let read = try again(table)
+        #expect(read == table && read["a"]?.take.segments.count == 1)
         let refused = #expect(throws: BusError.self) {
-            try book.change("a") { kept throws(BusError) in try kept.record("two", path: "/v/belt.mp4") }
+            try table.change("a") { kept throws(BusError) in try kept.record("two", path: "/v/belt.mp4") }
         }
-        #expect(refused?.reason == .limitExceeded && refused?.data["limit"] == "segments" && read == book)
+        #expect(refused?.reason == .limitExceeded && refused?.data["limit"] == "segments" && read == table)
     }
 
     @Test("segments are like the first one")

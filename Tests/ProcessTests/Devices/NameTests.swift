@@ -151,7 +151,7 @@ extension ProcessTests {
             try File.replace("\(home.path)/deep/er/devices.json", with: Array("{\"version\":".utf8), mode: 0o600)
             let third = try await BusHarness(virtual: 2, arguments: arguments)
             #expect(try third.devices() == ["cam0", "cam1"])
-            #expect(third.log.contains("device book"))
+            #expect(third.log.contains("the file of devices"))
             #expect(try third.problems() == ["memoryLost"])
             #expect(access("\(home.path)/deep/er/devices.json.damaged", F_OK) == 0)
             // Two buses with one book would each forget what the other knows.

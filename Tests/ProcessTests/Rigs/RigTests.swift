@@ -14,8 +14,8 @@ extension ProcessTests {
             let bus = try await BusHarness(virtual: 2)
             let client = try RawClient(path: bus.directory.commandSocket)
             try client.call("rig.set", ["name": "desk", "devices": ["cam0", "cam1"]])
-            try await eventually { access(bus.directory.doorsFile, F_OK) == 0 }
-            let watch = try FileWatch(bus.directory.doorsFile)
+            try await eventually { access(bus.directory.accessListFile, F_OK) == 0 }
+            let watch = try FileWatch(bus.directory.accessListFile)
             try client.call("device.lock", ["devices": "cam0"])
             var item = pollfd(fd: watch.rawValue, events: Int16(POLLIN), revents: 0)
             #expect(poll(&item, 1, 0) == 0)
