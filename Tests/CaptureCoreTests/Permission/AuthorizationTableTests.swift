@@ -170,7 +170,7 @@ import Testing
     }
 
     /// A worker decides by itself, from what it was told: it must come to the same as the coordinator.
-    @Test func `a worker's list says of everybody what the table says`() throws {
+    @Test func `a worker's access list decides for each user as the table does`() throws {
         var generator = SeededGenerator(seed: 11)
         let roles = AuthorizationRole.allCases
         for _ in 0..<200 {
