@@ -16,7 +16,7 @@ public protocol VideoSource: AnyObject {
     /// Opens the device and reads what it can do. Opening an open device is allowed and reads again.
     func open() throws(SourceError) -> DeviceDescription
 
-    /// Lets go of the device, so that its light goes out and other programs can have it. Harmless when closed. The
+    /// Closes the device, so that its light goes out and other programs can use it. Harmless when closed. The
     /// stream is stopped first.
     func close()
 
@@ -70,8 +70,8 @@ public protocol VideoSource: AnyObject {
     /// - Returns: whether that is something new.
     func plug(_ facts: CameraFacts) -> Bool
 
-    /// Has the observer told of each request from now on, so that a driver that hangs in one can be told from one that
-    /// is asked many. To be called before the device is opened.
+    /// Notifies the observer of each request from now on. So a driver that hangs in one request can be distinguished
+    /// from one that gets many. To be called before the device is opened.
     func watchRequests(_ observer: @escaping RequestObserver)
 
     /// Makes the device misbehave as asked; only virtual devices can.

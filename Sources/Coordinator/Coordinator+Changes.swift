@@ -126,8 +126,8 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
         worker.order(.admit(permission.table.accessList(worker.device.identity.authorizationMedia)))
     }
 
-    /// Ends what users hold who may not change their devices any more: locks, waits for locks, sessions, sources, and
-    /// what they started.
+    /// Ends the resources of users without permission to change their devices: locks, waits for locks, sessions,
+    /// sources, and whatever they started.
     private func endUnauthorized() {
         locks.endUnauthorized { [access] in access.isUnauthorized($0, $1) }
         sessions.permissionChanged()

@@ -89,7 +89,7 @@ public final class Coordinator: BusLifetime {
             Context.reserveDescriptors(256)
             try PeerAddressTest.run(at: "\(directory.internalDirectory)/test.sock")
             context = try Context()
-            // The modes of the sockets decide who may connect. What a client may do is decided for each request.
+            // The modes of the sockets decide which users connect. What a client may do is decided for each request.
             doorkeeper = try Doorkeeper(context, loop) { _, _ in .admit }
             service = ServiceManager(environment: CurrentProcess.environment)
             connections = ConnectionGuard(

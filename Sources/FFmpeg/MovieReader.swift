@@ -33,7 +33,7 @@ public struct VideoTrack: Hashable, Sendable {
     }
 }
 
-/// Reads the video of a file from its beginning to its end with libavformat: as it is stored, or decoded with
+/// Reads the video of a file from its beginning to its end with libavformat: as stored, or decoded with
 /// libavcodec. Used by one thread at a time. Only plain files are read: what a file names elsewhere is not opened.
 public final class MovieReader {
     /// What the reader gives.

@@ -40,8 +40,8 @@ public enum MovieRepair {
         return try inspect(file.rawValue, path).inspection
     }
 
-    /// Cuts off a torn last fragment, as its heads tell it, and gives MP4 and QuickTime the index of a finished file. A
-    /// file that is whole, or of which nothing plays, is left as it is.
+    /// Cuts off an incomplete last fragment, by its headers, and gives MP4 and QuickTime the index of a finished file.
+    /// A complete file, or one of which nothing plays, stays unchanged.
     ///
     /// - Returns: what the file is now.
     public static func repair(_ path: String) throws(MovieError) -> MovieInspection {

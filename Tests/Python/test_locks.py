@@ -132,8 +132,8 @@ class Locks(BusTestCase):
 
 
 class Joining(BusTestCase):
-    """Within `camerabus lock … -- program`: its lock is used where it covers what is wanted, and never thought to be
-    what it isn't.
+    """Within `camerabus lock … -- program`: its lock is used if it covers the requested devices, and never mistaken
+    for another one.
     """
 
     def setUp(self) -> None:

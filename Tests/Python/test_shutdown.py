@@ -159,8 +159,8 @@ class Silence(BusTestCase):
             self.assertEqual(heard.left, 0)
 
     def takes_in(self, client: Client, use: Callable[[], Any]) -> None:
-        """What is told of a connection that nobody uses: else, with a bus that is down for long, libzmq would wait for
-        room to tell it, and bring nothing meanwhile.
+        """The client reads the monitor events of an idle connection. If it did not, libzmq would wait for room for them
+        during a long absence of the bus, and deliver nothing meanwhile.
         """
         [idle] = client._open._free
         self.bus.restart_command()

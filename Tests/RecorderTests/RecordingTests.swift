@@ -28,7 +28,7 @@ struct RecordingTests {
         let request = fixture.request(type)
         let recorder = try fixture.record(request)
         try fixture.wait("hello") { if case .hello = $0 { true } else { false } }
-        #expect(fixture.request == request, "all that there is to know is told")
+        #expect(fixture.request == request, "the recorder reports the complete request")
         try fixture.wait(for: .didStartRecording)
         try fixture.waitForState("frames") { $0.frames >= 30 && $0.fragments >= 1 }
         #expect(fixture.progress.stage == .recording)

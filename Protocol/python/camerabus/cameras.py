@@ -18,8 +18,8 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CameraControl:
-    """A control of the capture model (`focusMode`, `videoZoomFactor`, …) as a camera has it; `value` is None where it
-    can't be told.
+    """A control of the capture model (`focusMode`, `videoZoomFactor`, …) as a camera supports it. `value` is None if it
+    is unknown.
     """
 
     name: str = ""

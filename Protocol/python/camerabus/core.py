@@ -305,8 +305,8 @@ class Core:
             raise
 
     def look(self) -> None:
-        """Takes in what is told of connections that nobody uses, now and then: while the bus is down nobody may have a
-        question, and libzmq waits for room.
+        """Reads the monitor events of idle connections from time to time. While the bus is down there may be no request
+        that reads them, and libzmq waits for room.
         """
         if is_over(self._look_again):
             self._look_again = deadline(LOOK)

@@ -89,8 +89,8 @@ class CaptureError(Exception):
 
 
 class NotKept(UserWarning):
-    """What was changed is so, but the bus could not write it to its disk: a bus that is started after it may have it as
-    it was before. Given once by each client; `warnings.simplefilter("error", NotKept)` makes it an exception.
+    """The change is in force, but the bus could not write it to its disk. After a restart the bus may use the earlier
+    value. Given once by each client; `warnings.simplefilter("error", NotKept)` makes it an exception.
     """
 
 

@@ -103,8 +103,8 @@ class LockBase:
         self.devices = tuple(result.get("devices", self.devices))
 
     def _join(self, timeout: float | None) -> Steps[bool]:
-        """Takes the lock that we were started under for ours, if it covers what is wanted; False: it is about other
-        devices.
+        """Joins the lock that this program was started under, if it covers the requested devices; False: it covers
+        other devices.
         """
         try:
             result = yield from self._core.ask(Call("device.renew", {"lock": self._offered}, dict, True), timeout)

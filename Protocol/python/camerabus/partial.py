@@ -38,8 +38,8 @@ def place(path: str, overwrites: bool) -> str:
 
 
 class Partial(Closing):
-    """Lies beside its name, as `NAME.MARK.part`, until it is whole, and stays there when its process ends: who makes it
-    again goes on at its end.
+    """A file that is named `NAME.MARK.part` until it is complete. It stays when its process ends; the next attempt
+    continues at its end.
     """
 
     def __init__(self, path: str, mark: str) -> None:

@@ -249,8 +249,8 @@ class PhotoCalls(Opened):
         on_stage: OnStage | None = None,
         timeout: float | None = None,
     ) -> PhotoCapture:
-        """Takes a photo of a camera; of several, or of those of a `rig`, one each at the same moment. A `session` has
-        to be running, with a photo output.
+        """Takes a photo of a camera, or one each of several cameras or a `rig`'s cameras at the same moment. A
+        `session` has to be running, with a photo output.
 
         The photo's file is `data` of each of the `photos`; `deliver=["library"]` puts it into the bus's capture library
         in its place, where `data` is None, and both names do both.

@@ -292,7 +292,7 @@ class RingReader:
             self._wait_word.wait(count, until)
 
     def find(self, frame: Frame, slot: int, offset: int, size: int, stamp: int) -> RingFrame | None:
-        """The frame that a message tells of; None: it was overwritten already, and counts as late. Raises
+        """The frame that a message names; None: it was overwritten already, and counts as late. Raises
         ProtocolError.
         """
         plan = self.plan

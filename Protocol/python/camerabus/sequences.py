@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `epoch`, `sequence` and `previous` say: a copy of the state that notices every loss, and events that tell of
+"""What `epoch`, `sequence` and `previous` say: a copy of the state that detects every loss, and events that report
 one.
 
 No socket in sight: `Protocol/vectors/state-sequences.json` goes through here as it is.

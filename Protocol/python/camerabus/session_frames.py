@@ -33,8 +33,8 @@ class SessionFeed(Feed[Frame]):
         timeout: float,
         errors: FrameErrors,
     ) -> None:
-        """`choose` tells of a state (None: there is no session any more) which device and rendition are meant, or
-        raises why none is; `make` makes their feed.
+        """`choose` returns the device and rendition for a state (None: there is no session any more), or raises the
+        reason why none fits; `make` makes their feed.
         """
         self._core = core
         self._id = id

@@ -234,8 +234,8 @@ class Session(SessionBase):
     def switch_camera(
         self, device: str | None = None, *, lock: LockBase | str | None = None, timeout: float | None = None
     ) -> SessionAnswer:
-        """Goes on with another camera: back to front, or the one named. If it can't be had, that raises and nothing has
-        changed.
+        """Switches to another camera: back to front, or the one named. If it is not available, this raises and nothing
+        changes.
         """
         params = {} if device is None else {"device": device}
         return run(self._ask("switchCamera", {**params, **self._token(lock)}, timeout))

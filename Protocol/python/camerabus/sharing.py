@@ -62,7 +62,7 @@ class RingLink:
         self._socket, self.problem = connection, None
 
     def find(self, frame: Frame) -> RingFrame | None:
-        """The frame that a message tells of; None: its ring is not there (yet, or any more), or it was overwritten
+        """The frame that a message names; None: its ring is not there (yet, or any more), or it was overwritten
         already.
         """
         buffer = frame.header.get("buffer")

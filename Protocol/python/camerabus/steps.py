@@ -21,8 +21,8 @@ Socket = zmq.Socket[bytes]
 
 
 class Wait(NamedTuple):
-    """Until one of the sockets can be read (or for `writable`: written), or the time (of time.monotonic) has come; or,
-    in the place of all these, until the `body` has been carried out.
+    """Waits until one of the sockets can be read (or for `writable`: written), or until the time (of time.monotonic).
+    With a `body` it waits only until that has been carried out.
 
     What is no socket of ZeroMQ's is named by its descriptor.
     """

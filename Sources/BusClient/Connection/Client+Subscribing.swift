@@ -15,7 +15,7 @@ extension Client {
     ///     memory can be had, from a bus that knows none or for want of memory, frames come as usual, and
     ///     ``Payload/isShared`` is false. New rings, new formats and new workers are followed without a word.
     ///   - newest: how many frames are kept for a late reader; older ones are left out and counted. Of a format whose
-    ///     frames build on one another (H.264) at least 64 are kept, since after a loss it goes on with a key frame
+    ///     frames build on one another (H.264) at least 64 are kept, since after a loss it resumes with a key frame
     ///     only.
     ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever. In any
     ///     case it ends with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a

@@ -122,8 +122,8 @@ public final class Client: Sendable {
         try await line.ask(method, params, timeout: timeout)
     }
 
-    /// Returns when the connection for requests has ended that there is now, or the task is cancelled; at once where
-    /// there is none. It comes about again by itself, where it can.
+    /// Returns when the present connection for requests ends, or the task is cancelled; at once without a connection.
+    /// It connects again by itself, if possible.
     public func waitUntilCut() async { await line.waitUntilCut() }
 
     /// A request that takes its time, and that is not repeated: giving it up tells the bus, which then need not go on

@@ -11,7 +11,7 @@ final class ClientConnection: Sendable {
     init(_ place: BusPlace, name: String) throws(ClientError) {
         handle = try ClientLoop.Handle()
         handle.post { loop in
-            // Without a socket every question runs out of time; there is no more to tell of a machine without
+            // Without a socket every request times out. That is the only report of a machine without free
             // descriptors.
             guard let channel = try? CallChannel(loop, place, name: name) else { return }
             loop.add(channel)

@@ -38,7 +38,7 @@ public final class Messages: AsyncSequence, Sendable {
     /// Ends the subscription; who waits gets ``ClientError/closed``.
     public func close() { client.endSubscription(number) }
 
-    /// Ends the subscription when all that was published until now has come, or that time is over: it can still be
+    /// Ends the subscription when all messages published until now arrived, or that time is over. They can still be
     /// taken.
     func finish(within time: Duration) async {
         await client.flushSubscription(number, within: time)

@@ -13,7 +13,7 @@ protocol SocketLoop: AnyObject {
 
     func unschedule(_ token: UInt64?)
 
-    /// Calls back with the obstacle between this client and the gateway; nil: there is none. Concurrent calls share one
+    /// Calls back with the obstacle between this client and the gateway; nil: none. Concurrent calls share one
     /// examination.
     func examine(_ bus: RemoteBus, _ tell: @escaping (GatewayObstacle?) -> Void)
 }

@@ -57,8 +57,8 @@ public final class StateObserver: AsyncSequence, Sendable {
         }
     }
 
-    /// Goes on until the topic's value is as wished, beginning with the one that is known; changes in between are
-    /// passed over.
+    /// Runs until the topic's value meets the condition, beginning with the known value. Changes in between are
+    /// skipped.
     ///
     /// - Parameter condition: gets the value; nil: there is none.
     @discardableResult

@@ -5,10 +5,9 @@ import ZeroMQ
 
 /// One SUB socket with its topics, from connecting until it is removed. Lives on the loop's thread.
 ///
-/// It is open once its subscriptions are in force: the publisher's `welcome/` tells that the connection stands, and the
-/// answer to
-/// `ack/<nonce>/`, asked for after it, that everything before was heard. libzmq connects again, and subscribes again,
-/// by itself.
+/// It is open once its subscriptions are in force: the publisher's `welcome/` shows that the connection is up, and
+/// `ack/<nonce>/`, requested after it, shows that all earlier subscriptions were received. libzmq connects
+/// again, and subscribes again, by itself.
 final class Subscription {
     struct Plan: Sendable {
         /// Whose socket.

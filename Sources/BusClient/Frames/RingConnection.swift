@@ -39,7 +39,7 @@ public final class RingConnection {
     /// - Parameter timeout: for how long.
     /// - Returns: nil when none came.
     /// - Throws: ``ClientError/refused(_:)`` with the worker's reason; a later call may succeed.
-    ///   ``ClientError/system(_:)`` when the worker has gone: connect again.
+    ///   ``ClientError/system(_:)`` when the worker has ended: connect again.
     public func next(
         _ order: RingReader.Order = .newest, timeout: Duration = .seconds(10)
     ) throws(ClientError) -> RingFrame? {

@@ -31,8 +31,8 @@ extension Buses {
     /// - Parameters:
     ///   - names: each `host/device`.
     ///   - wait: how long to stand in the queue, of each machine; nothing: it is now or never.
-    ///   - lease: how long they last unless renewed by ``renew(_:timeout:)``; nil: as
-    ///     ``Client/lock(_:wait:lease:note:timeout:)`` has it.
+    ///   - lease: how long they last unless renewed by ``renew(_:timeout:)``; nil: the
+    ///     default of ``Client/lock(_:wait:lease:note:timeout:)``.
     ///   - note: what for; all can read it.
     public func lock(
         _ names: [String], wait: Duration = .zero, lease: Duration? = nil, note: String? = nil,

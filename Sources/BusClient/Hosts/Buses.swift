@@ -26,8 +26,8 @@ public final class Buses: Sendable {
     /// - Throws: ``BusesError/notAHost(_:)``.
     public init(_ clients: [String: Client]) throws(BusesError) {
         for host in clients.keys where host.isEmpty || host.utf8.contains(UInt8(ascii: "/")) { throw .notAHost(host) }
-        // By the numbers of their letters, as all clients have it: two that lock must not wait for one another in a
-        // circle.
+        // In the order of their Unicode scalars, like all clients: two clients that lock must not wait for one another
+        // in a circle.
         members = clients.map { Member(host: $0.key, client: $0.value) }.sorted {
             $0.host.unicodeScalars.lexicographicallyPrecedes($1.host.unicodeScalars)
         }

@@ -1,7 +1,7 @@
 /// Which frames of several cameras were taken at the same time, by the clock of the world: no socket in sight.
 ///
 /// To each frame of the first camera, the lead, it finds the nearest of each other one; that of a slower camera may be
-/// in two sets. A frame is the nearest when a later one has come, or when it is exactly of the same time; a camera that
+/// in two sets. A frame is the nearest when a later one arrived, or when it is exactly of the same time; a camera that
 /// gives nothing for long after the lead's frame is not waited for any longer. All times are nanoseconds.
 struct RealtimeMatcher<Element: Sendable>: Sendable {
     /// What belongs to one frame of the lead.

@@ -63,9 +63,9 @@ extension Client {
 
     /// Brings a file of an entry here, wherever the bus is.
     ///
-    /// It gets its name when it is whole and on the disk. What is cut off stays beside it, as `PATH.….part`, and the
-    /// next call goes on from there, unless the end of what is there is other than the bus's file has it. A bus that
-    /// ends meanwhile, and limits that pass, are waited for, as long as the time limit says.
+    /// The file gets its name when it is complete and on the disk. An interrupted download stays as `PATH.….part`, and
+    /// the next call resumes there, unless the end of that file differs from the bus's file. If the bus ends
+    /// meanwhile, or a temporary limit applies, the call waits within its time limit.
     ///
     /// - Parameters:
     ///   - file: the member of the entry that names it.
@@ -77,7 +77,7 @@ extension Client {
     ///   - progress: told how many bytes are here, and of how many.
     /// - Throws: as ``readLibrary(_:file:offset:length:timeout:)``; ``ClientError/system(_:)`` for what the disk
     ///   refuses, also for what lies beside the file and is none of this user's; ``ClientError/unreadable(_:)`` for a
-    ///   file that doesn't stay as it is.
+    ///   file that changes meanwhile.
     @discardableResult
     public func fetchFromLibrary(
         _ id: String, file: String = "path", to path: String, replaces: Bool = false,

@@ -61,8 +61,8 @@ public struct DeviceLock: Hashable, Sendable {
 }
 
 extension Client {
-    /// The lock that this program was started under, if it covers all of the devices; nil: there is none, or it is
-    /// about others.
+    /// The lock that this program was started under, if it covers all of the devices; nil: none, or it covers
+    /// others.
     private func joinedLock(_ devices: [String], timeout: Duration) async throws(ClientError) -> DeviceLock? {
         guard let token = defaultLock else { return nil }
         let asked = ContinuousClock.now
@@ -148,8 +148,7 @@ extension Client {
 
     /// Ends a lock, unless it was joined.
     ///
-    /// - Returns: false: it could not be written to the disk, and a bus that is started after this one may have it
-    ///   still.
+    /// - Returns: false: the end could not be written to the disk, and the next bus may restore the lock.
     /// - Throws: ``ClientError/refused(_:)`` with `lockLost` when it had ended before.
     @discardableResult
     public func unlock(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) -> Bool {

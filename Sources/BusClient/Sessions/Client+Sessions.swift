@@ -14,8 +14,7 @@ public struct ClientSession: Hashable, Sendable {
     public var hardwareCost: Double
     /// Why, in sentences.
     public var explanation: [String]
-    /// False: it is so, but could not be written to the disk: a bus that is started after this one may have it as it
-    /// was before.
+    /// False: it is in force, but could not be written to the disk. The next bus may use the earlier value.
     public var isKept: Bool
 
     /// Whether it ran, was interrupted, …: `stopped`, `starting`, `running`, `interrupted` or
@@ -114,8 +113,7 @@ extension Client {
         try await session("stop", id, [:], nil, timeout)
     }
 
-    /// - Returns: false: it could not be written to the disk, and a bus that is started after this one may have it
-    ///   still.
+    /// - Returns: false: the end could not be written to the disk, and the next bus may restore the session.
     @discardableResult
     public func deleteSession(_ id: String, timeout: Duration = defaultTimeout) async throws(ClientError) -> Bool {
         try await call("session.delete", ["session": .string(id)], timeout: timeout)["kept"]?.bool ?? true

@@ -22,8 +22,8 @@ public enum KeyFile {
         return (found["public"], found["secret"])
     }
 
-    /// The public key in such a file, in one with that line alone, as gateways have it (`server.pub`), or with nothing
-    /// but the key, as `camerabus keys` prints it.
+    /// The public key in such a file, in one with that line alone, such as a gateway's `server.pub`, or in one with
+    /// only the key, as `camerabus keys` prints it.
     public static func publicKey(in text: String) -> String? {
         if let found = keys(in: text).publicKey { return found }
         // A key may begin as a line for people does.

@@ -65,7 +65,7 @@ public struct AuthorizationPolicy: Hashable, Sendable {
     }
 }
 
-/// The users who may connect to the sockets of one device: what its worker knows of permission, also without a
+/// The users with access to the sockets of one device: what its worker knows of permission, also without a
 /// coordinator.
 public struct AccessList: Hashable, Sendable {
     public var policy: AuthorizationPolicy

@@ -90,8 +90,7 @@ public struct SessionOutput: Hashable, Sendable {
     public var isBlankWhenDenied = false
     /// A photo output's: milliseconds for which its cameras' pictures are held, while the session runs.
     public var preRoll = 0
-    /// A photo output's: what its photos are to be, for who wants to know whether the scene is one for that; nil:
-    /// nobody does.
+    /// A photo output's: the photo settings whose scene conditions are published; nil: none are.
     public var sceneMonitoring: SceneMonitor.Settings?
     /// A photo output's: what its photos may be.
     public var livePhoto = LivePhotoOutput()

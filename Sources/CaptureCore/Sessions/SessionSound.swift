@@ -44,7 +44,7 @@ extension CaptureSession {
 
     /// What each output gets from a microphone with its present configuration.
     ///
-    /// - Parameter first: how it was set when the session began; nil: as it is.
+    /// - Parameter first: the microphone's format when the session began; nil: the present one.
     public func soundDeliveries(
         of device: String, _ microphone: SessionMicrophone, since first: SoundFormat? = nil
     ) -> [SessionSoundDelivery] {

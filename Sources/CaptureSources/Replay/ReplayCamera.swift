@@ -5,7 +5,7 @@ import Synchronization
 
 /// A recorded movie, or a folder of pictures, as a camera: in real time, again and again or once.
 ///
-/// Motion JPEG is passed on as it is stored, H.264 where that format is chosen; everything else is decoded. It begins
+/// Motion JPEG is passed on unchanged, and H.264 where that format is chosen. Everything else is decoded. It begins
 /// anew with each stream. Where it is played once, its end is a camera's that has been unplugged: it comes back when
 /// another file is there, or when it is plugged in again by ``VirtualFault/replug``.
 public final class ReplayCamera: UncontrolledSource {

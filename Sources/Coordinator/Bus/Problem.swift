@@ -9,7 +9,7 @@ struct Problem: Hashable {
         case noDevices
         /// The configuration has an alias for a device that was never connected.
         case aliasUnknown
-        /// A device could not get its id: another device has it.
+        /// A device could not get its id: another device uses it.
         case idTaken
         /// The configuration was read again and is wrong: the one before stays in force.
         case configurationRefused

@@ -65,7 +65,7 @@ final class DeviceResolver {
         throw .deviceNotFound(name, known: workers.deviceIDs + rigs.names.filter { $0 != rig })
     }
 
-    /// The devices of a rig; nil: no rig has that name, or a device has it too, which comes first.
+    /// The devices of a rig; nil: no rig has that name, or a device has the same name, which comes first.
     func devices(ofRig name: String) throws(BusError) -> [String]? {
         workers[name] == nil ? try rigs.devices(of: name) : nil
     }

@@ -78,7 +78,7 @@ final class DeviceService: MethodService {
         resolver.withWorker(call, respond) { worker in
             worker.whenReady(withinMilliseconds: WorkerHandle.patience) {
                 guard worker.isRunning else { return respond(.failure(worker.notReady)) }
-                // A camera's light must not go on for a user who may not see it.
+                // A camera's light must not turn on for a user without permission to see it.
                 let media = worker.device.identity.authorizationMedia
                 guard self.permission.authorization(of: call.caller, media) == .authorized else {
                     return worker.order(.knownControls, completion: respond)

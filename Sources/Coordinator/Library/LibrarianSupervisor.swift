@@ -11,7 +11,7 @@ import ZeroMQ
 final class LibrarianSupervisor {
     private struct Question {
         let request: LibrarianRequest
-        /// The user who asks; nil: the bus itself.
+        /// The requesting user; nil: the bus itself.
         let uid: UInt32?
         /// What the librarian fills.
         let memory: FilledMemory?
@@ -76,7 +76,7 @@ final class LibrarianSupervisor {
     /// Asks a question. The completion is called once, perhaps at once.
     ///
     /// - Parameters:
-    ///   - uid: the user who asks; nil: the bus itself, for which no limit applies.
+    ///   - uid: the requesting user; nil: the bus itself, for which no limit applies.
     ///   - memory: filled by the librarian with the part of a file; nil: nothing is.
     ///   - progress: gets how much is done, from 0 to 1, if that is reported.
     func ask(

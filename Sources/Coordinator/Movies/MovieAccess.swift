@@ -35,8 +35,8 @@ final class MovieAccess {
         return denied.contains(.libraryAdd) ? nil : movie.withdrawal(of: Set(denied))
     }
 
-    /// The camera that has replaced the segment's in its session; nil: it is the same one, or there is none that can be
-    /// recorded.
+    /// The camera that has replaced the segment's in its session; nil: it is the same one, or the session has none that
+    /// can be recorded.
     func sessionCamera(of movie: RunningMovie) -> RecorderOrder.Input? {
         guard movie.note.isSegment, let camera = movie.request.camera,
             let session = movie.request.session.flatMap({ sessions.entries[$0]?.session }), session.run.isWanted,

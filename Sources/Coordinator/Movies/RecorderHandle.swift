@@ -192,8 +192,8 @@ final class RecorderHandle {
 
     /// Gives an order, as soon as it has said hello; the completion is called once.
     ///
-    /// An end is no matter of how many orders wait already, and is sent again until it has come, as nobody else would
-    /// give it again.
+    /// An order to end ignores the limit of waiting orders. It is sent again until it arrives, because nobody else
+    /// would repeat it.
     func order(
         _ action: RecorderOrder.Action, completion: @escaping (Result<JSONValue, BusError>) -> Void = { _ in }
     ) {

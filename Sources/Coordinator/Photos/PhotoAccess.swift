@@ -54,7 +54,7 @@ final class PhotoAccess {
         if let error = refusal(of: owner, .video) { return error }
         // Photos that go with the reply as well are taken without the library.
         if request.isStored, !request.isAttached, let error = refusal(of: owner, .libraryAdd) { return error }
-        // A user who may only see cameras changes nothing.
+        // A user with permission only to see cameras changes nothing.
         if request.settings.changesDevice, !permission.mayChange(uid: owner.uid, gid: owner.gid, .video) {
             return permission.refusal(uid: owner.uid, gid: owner.gid, .video)
         }

@@ -146,7 +146,7 @@ final class PhotoService: MethodService {
 
     private static let ownerGone = BusError(.cancelled, "The process that asked for the photo has ended.")
 
-    // A process that can't be watched from here gets its reply as long as it is connected.
+    // A process that can't be watched from here gets its reply while it is connected.
     private func watch(_ owner: LockHolder) -> Bool {
         guard owner.pid > 0, let startTime = owner.startTime else { return true }
         return holders.retain(pid: owner.pid, startTime: startTime)

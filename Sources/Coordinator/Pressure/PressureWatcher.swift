@@ -9,8 +9,8 @@ import ZeroMQ
 ///
 /// Nothing here waits for a sensor: all is read on a thread, and what was read last counts.
 ///
-/// While nothing presses, nobody wakes the process for it. What a trigger has told is read again until it is over, and
-/// temperatures, which no kernel tells of by itself, every ten seconds while a camera streams or the machine is hot.
+/// While nothing presses, nobody wakes the process for it. What a trigger reported is read again until it is over, and
+/// temperatures, which no kernel reports by itself, every ten seconds while a camera streams or the machine is hot.
 final class PressureWatcher {
     /// How it is learnt that a factor has risen.
     enum Source: String {

@@ -1,7 +1,7 @@
 import BusProtocol
 import CaptureCore
 
-/// Who may have which session.
+/// Decides which callers may have which session.
 final class SessionAccess {
     private let permission: AuthorizationService
     private let clients: ClientRegistry
@@ -32,7 +32,7 @@ final class SessionAccess {
         return permission.mayChange(uid: session.owner.uid, gid: session.owner.gid, medium)
     }
 
-    /// Lets callers have sessions who may change cameras or microphones, or who may still ask for permission.
+    /// Admits callers with permission to change cameras or microphones, or whose permission is not determined yet.
     ///
     /// - Throws: `unauthorized` {status, needed}.
     func check(_ caller: Caller) throws(BusError) {

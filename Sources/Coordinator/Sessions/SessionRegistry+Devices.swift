@@ -74,7 +74,7 @@ extension SessionRegistry {
 
     // MARK: The decision
 
-    /// Decides the device anew, and has it set.
+    /// Decides the device's configuration anew, and applies it.
     func review(_ device: String) {
         guard isSettled, !hasEnded else { return }
         let claims = claims(on: device)

@@ -59,7 +59,7 @@ extension TakeRegistry {
     }
 
     /// Whether a take that was being finished is a movie now; the completion gets the movie's entry when that is known,
-    /// null where there is none, and `shuttingDown` when the bus ends before.
+    /// null if it has no entry, and `shuttingDown` when the bus ends before.
     func findOut(_ id: String, completion: @escaping Completion<JSONValue>) {
         library.recover(id, tellsOfFinished: false) { [weak self] _ in
             guard let self, !hasEnded else { return completion(.failure(MovieRegistry.shuttingDown)) }

@@ -91,7 +91,7 @@ final class TakeRegistry: MovieProgressObserver {
         return take
     }
 
-    /// Changes a take, publishes it, and has it written. The body is called when it is written, or can't be.
+    /// Changes a take, publishes it, and writes it. The body is called when it is written, or can't be.
     @discardableResult
     func change<Value>(
         _ id: String, then body: @escaping () -> Void = {}, _ change: (inout KeptTake) throws(BusError) -> Value

@@ -76,7 +76,7 @@ package final class RingSocket<Form: Hashable> {
 
     /// - Parameters:
     ///   - lasting: the rendition whose ring lives as long as the stream, and not as long as its readers; nil: none.
-    ///   - unauthorized: the error for users who may not connect.
+    ///   - unauthorized: the error for users without permission.
     package init(
         _ loop: Loop, path: String, mode: UInt32, group: UInt32?, perUser: Int, total: Int, lasting: Form?,
         unauthorized: BusError
@@ -110,7 +110,7 @@ package final class RingSocket<Form: Hashable> {
         if rendition != lasting { given[rendition] = nil }
     }
 
-    /// Ends the connections of all users who may not connect any more.
+    /// Ends the connections of all users that lost permission.
     ///
     /// - Returns: the rings that such a user received and can still read: they are to be replaced.
     package func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {

@@ -21,7 +21,7 @@ package final class DeliveryProcess {
         package var connections = 1024
         /// Messages that wait for each slow subscriber at most.
         package var waitingMessages = MediaSocket.waitingFrames
-        /// The users who may connect at first.
+        /// The users with permission at first.
         package var access = AccessList.closed(owner: CurrentProcess.uid)
 
         package init(name: String, runtimeDirectory: String) {

@@ -43,8 +43,8 @@ final class RemoteCaller {
 
     /// Requests of a connection that may be under way.
     static let maximumPending = 64
-    /// Of those that are answered soon, how many the bus has at a time: it has room for so many answers of a
-    /// connection, and drops further ones.
+    /// Requests with a quick reply that the bus gets at a time. It has room for so many replies of a connection, and
+    /// drops further ones.
     static let maximumUnanswered = 16
     /// Milliseconds for which the bus may be away before requests are given up.
     private static let absence: Int64 = 2000

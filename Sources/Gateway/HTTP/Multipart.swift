@@ -3,8 +3,8 @@ enum Multipart {
     static let boundary = "camerabus-frame"
     static let type = "multipart/x-mixed-replace; boundary=\(boundary)"
 
-    /// What stands before a picture. The boundary is behind it already in the next, so that a picture is shown as soon
-    /// as it is whole.
+    /// What stands before a picture. The boundary is behind it already in the next, so that a picture is shown when it
+    /// is complete.
     static func head(bytes: Int, isFirst: Bool) -> [UInt8] {
         var text = isFirst ? "--\(boundary)\r\n" : ""
         text += "Content-Type: image/jpeg\r\nContent-Length: \(bytes)\r\n\r\n"

@@ -16,8 +16,8 @@ struct WebRequest: Hashable, Sendable {
     var query: [String: String]
     /// By their names in lower case; what came twice is joined by commas, as it means the same.
     private(set) var headers: [String: String] = [:]
-    /// The origin of the page that asks, as it says, where that is one of those that may beside this server's own; nil:
-    /// it is none of them.
+    /// The origin that the requesting page names, if the configuration allows it besides this server's own; nil: it is
+    /// not allowed.
     var pageOrigin: String?
     private var isHTTP11: Bool
 

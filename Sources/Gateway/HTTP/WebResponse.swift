@@ -29,7 +29,7 @@ struct WebResponse: Hashable, Sendable {
             + "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     ]
 
-    /// Whose page may read it: this server's own alone, or that of one origin beside it. Without credentials, so that a
+    /// Whose page may read it: only this server's own, or also that of one other origin. Without credentials, so that a
     /// page shows a token itself.
     private static func readers(_ origin: String?) -> [String] {
         guard let origin else { return ["Cross-Origin-Resource-Policy: same-origin"] }

@@ -118,7 +118,7 @@ final class WebStream: Sendable {
         patience.cancel()
     }
 
-    /// Ends it: whoever reads or writes is told. The descriptor stays until ``close()``, so that nobody else's gets its
+    /// Ends it: pending reads and writes end. The descriptor stays until ``close()``, so that nobody else's gets its
     /// number meanwhile.
     func shutDown() { end.shutDown() }
 

@@ -121,8 +121,8 @@ final class CommandRelay {
         }
     }
 
-    /// Who has gone already, without having waited for an answer: what was asked is carried out, and what came of it
-    /// ends as if the connection had ended just now.
+    /// A client that left without waiting for its replies: its requests are carried out, and their results end as if
+    /// the connection had ended just now.
     private func part(_ routing: [UInt8], _ key: String) {
         registry.passed(key)
         place.loop.schedule(afterMilliseconds: Self.parting) { [weak self] in self?.visits[routing] = nil }

@@ -98,8 +98,8 @@ final class ConnectionRegistry {
             return false
         }
         guard known.key != key else { return true }
-        // A message of who had the descriptor's number before may come late. Whose the connection is has to be sure, or
-        // it could outlast its key: its client comes again.
+        // A message of the descriptor number's earlier owner may come late. The connection's key has to be certain, or
+        // the connection could outlast its key. The client connects again.
         guard known.key == nil, connections(of: key) < perAddress else {
             refused += 1
             shutDown(connection)
@@ -131,8 +131,8 @@ final class ConnectionRegistry {
         UnixSocket.shutDown(pinned.rawValue)
     }
 
-    /// Ends all connections of those keys, and those that may be: of which it isn't known yet whose they are. Others'
-    /// clients come again.
+    /// Ends all connections of these keys, and all connections whose key is not known yet. The other clients among
+    /// them connect again.
     func shutDown(where isMeant: (_ key: String) -> Bool) {
         update()
         for (connection, peer) in peers where peer.key.map(isMeant) ?? true { shutDown(connection) }

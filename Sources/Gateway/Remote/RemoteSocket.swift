@@ -4,7 +4,7 @@ import ZeroMQ
 /// A socket for other machines: encrypted, and only for keys that the ZAP handler accepts.
 final class RemoteSocket {
     let socket: Socket
-    /// Where its connections are told (``ConnectionRegistry``).
+    /// Reports its connections (``ConnectionRegistry``).
     let monitor: Socket
     let port: Int
 

@@ -4,7 +4,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// The users that a keys or tokens file allows. It also stores them on disk: so a user who is removed while no gateway
+/// The users that a keys or tokens file allows. It also stores them on disk: so a user that is removed while no gateway
 /// or no bus runs is still reported as revoked, by the next gateway if necessary.
 final class RemoteUserStore {
     /// What the file says.
@@ -56,8 +56,8 @@ final class RemoteUserStore {
     ///   - kind: what they show, `key` or `token`.
     ///   - path: of the file, which is read again whenever it changes; nil: there is none.
     ///   - keptPath: the gateway's own file of whom it let in last; nil: there is no place for it.
-    ///   - afterthought: milliseconds after which a revocation is told once more: what was on its way to the bus before
-    ///     has come by then.
+    ///   - afterthought: milliseconds after which a revocation is reported once more: earlier messages to the bus have
+    ///     arrived by then.
     ///   - source: reads the file, and logs what is wrong with it.
     ///   - change: instead of that, for who has been let in again by then; nil: nothing is told of it.
     init(

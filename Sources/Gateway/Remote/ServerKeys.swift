@@ -5,8 +5,8 @@ import ZeroMQ
 
 /// The gateway's own keys: made once. Clients verify the gateway by them.
 enum ServerKeys {
-    /// The keys in the file; where there is none, new ones, which are in it then, and the public one in a file beside
-    /// it for everybody.
+    /// The keys in the file. Without a file it makes new ones and writes them there, and the public one into a second
+    /// file that everybody can read.
     static func load(_ path: String) throws(GatewayError) -> CurveKeyPair {
         let text: String
         do throws(SystemError) {

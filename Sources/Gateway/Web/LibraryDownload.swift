@@ -2,7 +2,7 @@ import BusProtocol
 import JSON
 import LinuxIO
 
-/// `/library/<entry>/<file>`: a file of the library, or a part of it, for users who may see its entry.
+/// `/library/<entry>/<file>`: a file of the library, or a part of it, for users with access to its entry.
 struct LibraryDownload {
     let busAccess: WebBusAccess
     let stream: WebStream

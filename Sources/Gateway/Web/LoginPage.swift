@@ -1,4 +1,4 @@
-/// The login page, which asks for the token once. It has no scripts, as it is served before anything else of the page.
+/// The login page, which asks for the token once. It has no scripts: it is served before the rest of the page.
 enum LoginPage {
     /// The message above the form.
     enum Told: String {

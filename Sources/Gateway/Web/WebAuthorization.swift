@@ -72,8 +72,8 @@ final class WebAuthorization: Sendable {
         }
     }
 
-    /// The origin of the page that asks, where that is one of those that may beside this server's own; nil: it is none
-    /// of them, or says nothing.
+    /// The origin of the requesting page, if the configuration allows it besides this server's own; nil: it is not
+    /// allowed, or the request names none.
     func origin(of request: WebRequest) -> String? {
         guard let origin = request["origin"], hosts.isConfigured(origin: origin) else { return nil }
         return origin

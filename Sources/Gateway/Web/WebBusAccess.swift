@@ -26,7 +26,7 @@ final class WebBusAccess: @unchecked Sendable {
     private var sessions: [ObjectIdentifier: WebSession] = [:]
     private let grace: DisconnectGrace
 
-    /// - Parameter absence: milliseconds that who has no connection any more has to come back, as on the bus's own
+    /// - Parameter absence: milliseconds in which a client without a connection may return, as on the bus's own
     ///   machine.
     init(
         _ place: BusEndpoints, _ media: MediaDistributor, _ events: BusEvents, _ departures: DepartureReporter,
@@ -114,8 +114,8 @@ final class WebBusAccess: @unchecked Sendable {
         departures.changed(principal, then: told)
     }
 
-    /// Ends the WebSockets of those who are let in no more as what they were: what they have sent and nobody has read
-    /// by now is not carried out.
+    /// Ends the WebSockets of principals that lost or changed their access. Messages that they sent and nobody has read
+    /// yet are not carried out.
     func cut(_ gone: Set<Request.Principal>) {
         for session in sessions.values where gone.contains(session.principal) { session.close() }
     }

@@ -15,7 +15,7 @@ final class WebInterface {
     private let store: RemoteUserStore
 
     private static let maximumTokenBytes = 1 << 20
-    /// Lines that are told of each time.
+    /// Invalid lines that are logged each time.
     private static let maximumProblems = 10
 
     /// Listens, but serves nobody yet.

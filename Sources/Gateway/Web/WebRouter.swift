@@ -123,8 +123,8 @@ struct WebRouter: Sendable {
 
     private static let tooMany = WebResponse(429, "Too many invalid tokens. Wait a little and try again.")
 
-    // Only who brings none that is one is told to wait: behind a proxy all have the same address, and nobody there is
-    // to keep the others out.
+    // Only requests without a valid token have to wait: behind a proxy all clients have the same address, and none of
+    // them may keep the others out.
     private func stranger(_ request: WebRequest, _ address: String) -> WebResponse {
         if WebAuthorization.token(of: request) != nil, !failedLogins.mayBeWrong(address) { return Self.tooMany }
         if request.path.isEmpty {

@@ -8,7 +8,7 @@ public struct ThreadTimes: Hashable, Sendable {
         case runnable
         /// It sleeps where a signal wakes it.
         case sleeping
-        /// It sleeps where no signal wakes it: in a driver, or until a page has come from the disk.
+        /// It sleeps where no signal wakes it: in a driver, or until a page arrives from the disk.
         case blocked
         /// SIGSTOP or a debugger has stopped it.
         case stopped

@@ -172,8 +172,8 @@ public final class SetMatcher {
     /// Bytes of the file with the access list.
     private static let maximumAccessBytes = 4 << 20
 
-    // Only the file counts, whoever writes it: a restarted coordinator may not know this rig. Users who may no longer
-    // connect lose their connections, as at a worker.
+    // Only the file counts, whoever writes it: a restarted coordinator may not know this rig. Users that lost
+    // permission lose their connections, as at a worker.
     private func changeAccess() {
         process.connections.shutDown(where: process.access.change(Self.readAccess(options.accessListPath)))
     }

@@ -344,8 +344,8 @@ final class MovieThread: @unchecked Sendable {
         return writer
     }
 
-    // Who may write in an allowed folder must not lead the bus out of it. Answers where the file really lies, as the
-    // librarian follows no link.
+    // A user with write access to an allowed folder must not lead the bus out of it. Returns the file's real folder,
+    // because the librarian follows no link.
     @discardableResult
     private func openFolder() throws(SystemError) -> String {
         let whole = request.path.utf8

@@ -114,8 +114,8 @@ final class DeviceUsers {
         ]
     }
 
-    /// How many read frames of the device: subscriptions one by one, and connections for rings. Who is subscribed to
-    /// `buffer/` needs both and is one.
+    /// How many read frames of the device: subscriptions one by one, and connections for rings. A subscriber to
+    /// `buffer/` needs both and counts as one.
     static func readers(
         _ subscriptions: [(peer: ConnectionGuard.Peer, topics: Set<[UInt8]>)],
         readers: [(peer: ConnectionGuard.Peer, rendition: String)], device: String

@@ -128,9 +128,9 @@ final class OrderService: OrderHandler {
         }
     }
 
-    /// The coordinator has gone: what it had begun and not finished is taken back, so that a change is made on all its
-    /// devices or on none. One that other devices have part in stays as it is until the next coordinator says what was
-    /// decided: ``inDoubt``.
+    /// The coordinator has ended: its unfinished changes are taken back, so that a change is made on all its devices or
+    /// on none. A change that includes other devices stays unchanged until the next coordinator reports the decision:
+    /// ``inDoubt``.
     func abandon() {
         line.abandon(transactions.abandon())
         if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }

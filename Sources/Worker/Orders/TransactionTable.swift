@@ -101,8 +101,8 @@ struct TransactionTable<Prepared, Applied> {
     /// It is over; what was kept for it can go.
     mutating func finish(_ id: String) { transactions[id] = nil }
 
-    /// Whoever began them has gone: those that are only checked are over, those that other devices have part in stay in
-    /// doubt.
+    /// Their coordinator has ended: transactions that are only checked are over. Those that include other devices stay
+    /// in doubt.
     ///
     /// - Returns: those that are to be taken back.
     mutating func abandon() -> [String] {

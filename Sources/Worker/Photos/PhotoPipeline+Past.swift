@@ -8,7 +8,7 @@ import ZeroMQ
 // the device.
 
 extension PhotoPipeline {
-    /// Takes the frame of that moment out of those that are held, before it is let go, and answers when its file can be
+    /// Takes the frame of that moment from the held frames, before it is released, and answers when its file can be
     /// made.
     func preparePast(_ order: PhotoOrder, _ moment: Instant, _ answer: @escaping PhotoTask.Answer) {
         if let error = obstacle?() { return answer(.failure(error)) }

@@ -154,8 +154,8 @@ final class PhotoPipeline {
         if isPuttingBack || current?.stage == .over { whenPutBack.append(body) } else { body() }
     }
 
-    /// The coordinator has gone, and with it whoever wanted photos; what has been taken for the library goes there, but
-    /// for live photos, whose movies come no more.
+    /// The coordinator has ended, and with it the requests for photos. Photos taken for the library are stored there,
+    /// except live photos, whose movies do not come any more.
     func abandon() {
         for task in tasks where task.stage != .processing || task.order.place == nil || task.order.isHeldBack {
             fail(task, BusError(.cancelled, "The coordinator has ended."))

@@ -170,7 +170,7 @@ public final class MicrophoneWorker {
         process.access.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
         orders.onAdmit = { [weak self] list in
             guard let self else { return }
-            // Users who may no longer connect lose their connections, and keep the memory that they have.
+            // Users that lost permission lose their connections, and keep the memory that they have.
             process.connections.shutDown(where: process.access.change(list))
             let access = process.access
             for (rendition, ring) in rings.expel(unless: { access.admits(uid: $0, gid: $1) }) {

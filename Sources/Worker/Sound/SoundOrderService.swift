@@ -110,8 +110,8 @@ final class SoundOrderService: OrderHandler {
         line.reply(order, .success([:]))
     }
 
-    /// The coordinator has gone: what it had begun and not finished is taken back; what other devices have part in
-    /// stays as it is until the next one says what was decided: ``inDoubt``.
+    /// The coordinator has ended: its unfinished changes are taken back. A change that includes other devices stays
+    /// unchanged until the next coordinator reports the decision: ``inDoubt``.
     func abandon() {
         line.abandon(transactions.abandon())
         if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }

@@ -114,8 +114,8 @@ final class SubscriberService {
         publishFailures()
     }
 
-    /// These may come in from now on. Who may not be here any more loses its connections, and the memory that it has is
-    /// left to it. Who may come in now, and was turned away, does so at once: its socket tries again.
+    /// Replaces the list of admitted users. A user without permission loses its connections, but keeps the memory that
+    /// it has. A user that was refused before and is admitted now connects at once: its socket tries again.
     ///
     /// - Returns: whether the stream has to begin anew for that.
     func admit(_ list: AccessList) -> Bool {

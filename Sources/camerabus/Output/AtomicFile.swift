@@ -7,8 +7,8 @@ enum AtomicFile {
     // The name of the one that is being written.
     private static let unfinished = Mutex<String?>(nil)
 
-    /// Writes under a temporary name beside it, and renames; what is there and no regular file (a device, a pipe, a
-    /// link to either) is written into, and a link to a file stays one.
+    /// Writes under a temporary name in the same folder, and renames. An existing file that is not regular (a device, a
+    /// pipe, a link to either) is written into. A link to a file stays a link.
     static func write(_ bytes: UnsafeRawBufferPointer, to path: String) throws(SystemError) {
         guard try !writeInto(path, bytes) else { return }
         try replace(target(of: path), with: bytes)

@@ -16,7 +16,7 @@ public struct Deadline: Sendable {
         Deadline(start: MonotonicClock.now(), length: seconds * 1_000_000_000)
     }
 
-    /// CLOCK_MONOTONIC, nanoseconds. It may be put off when it has come: see ``hasPassed``.
+    /// CLOCK_MONOTONIC, nanoseconds. It may be extended when it is reached: see ``hasPassed``.
     public var time: Int64 { time(Slowness.factor) }
 
     private func time(_ factor: Double) -> Int64 { start + Int64(min(length * factor, max(length, Self.longest))) }

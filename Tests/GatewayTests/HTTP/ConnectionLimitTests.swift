@@ -2,7 +2,7 @@ import Testing
 
 @testable import Gateway
 
-/// Who may come in, and who waits for whom to go.
+/// Which connections are accepted, and which ones wait for others to end.
 @Suite struct ConnectionLimitTests {
     @Test func `each address has so many, and some are kept for this machine`() {
         let connectionLimit = ConnectionLimit(total: 8, perAddress: 4)

@@ -96,7 +96,7 @@ class Camera:
             self.tell(control, port)
 
     def tell(self, control: Control, port: Port) -> None:
-        """The status packet of section 2.4.2.2: uvcvideo tells of an asynchronous control's change only when it comes.
+        """The status packet of section 2.4.2.2: uvcvideo reports an asynchronous control's change only when it arrives.
         """
         if self.status:
             packet = bytes([1, control.entity, 0, control.selector, 0]) + control.encode(control.value)

@@ -8,8 +8,8 @@ struct MovieFileNames {
     enum Naming: Equatable {
         /// Each camera has this with its id for `%s`.
         case pattern(FileNamePattern)
-        /// The one camera has this; each of several has it with `-` and its id before the ending, as the bus calls
-        /// those of a rig.
+        /// The name for one camera. Each of several gets this name with `-` and its id before the ending, as the bus
+        /// calls those of a rig.
         case name(String, several: Bool)
     }
 

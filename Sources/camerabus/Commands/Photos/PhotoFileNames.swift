@@ -117,8 +117,8 @@ struct PhotoFileNames {
         }
     }
 
-    /// The movie's file of a live photo, beside its picture: the same name with another ending, as programs look for
-    /// it.
+    /// The file of a live photo's movie, in the folder of its picture: the same name with another ending, where
+    /// programs look for it.
     static func movie(beside photo: String) -> String {
         let ending = MediaFileExtensions.ending(of: photo).map { $0.utf8.count + 1 } ?? 0
         return "\(photo.dropLast(ending)).mov"

@@ -97,7 +97,7 @@ extension RemoteUserFile {
         try File.rewrite(path, with: bytes, mode: group == nil ? 0o600 : 0o640, group: group)
     }
 
-    /// Why a gateway refuses the file; nil: it does not, or there is none yet.
+    /// Why a gateway refuses the file; nil: it does not, or the file does not exist yet.
     private func problem() -> String? {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
