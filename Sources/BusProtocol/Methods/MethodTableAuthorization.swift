@@ -61,7 +61,7 @@ extension MethodTable {
             result: decided,
             admin: true, feature: .permission),
         Method(
-            "authorization.reset", "Deletes the decisions and requests of a user, who may ask again.",
+            "authorization.reset", "Deletes the decisions and requests of a user. The user can request again.",
             params: .object([
                 .required("uid", .reference("UID")),
                 .optional("media", Schema.reference("AuthorizationMediaList").described("Absent: all of them.")),

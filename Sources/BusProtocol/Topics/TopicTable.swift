@@ -62,11 +62,12 @@ public enum TopicTable {
             topic: "ack/<nonce>/", socket: "all", summary: "Once, when a client subscribes to it.",
             header: .object([], additional: true)),
         Entry(
-            topic: "frame/<device>/<rendition>/", socket: "media", summary: "A frame, or why there is none.",
+            topic: "frame/<device>/<rendition>/", socket: "media", summary: "A frame, or the reason why it is missing.",
             header: .anyOf([frame, failure]), hasPayload: true),
         Entry(
             topic: "buffer/<device>/<rendition>/", socket: "media",
-            summary: "The place of a frame in shared memory, or why there is none.", header: .anyOf([buffer, failure])),
+            summary: "The place of a frame in shared memory, or the reason why it is missing.",
+            header: .anyOf([buffer, failure])),
         Entry(
             topic: "set/<name>/<rendition>/", socket: "media",
             summary: "Frames of a rig's devices taken at the same time, each a payload, or why there are none.",

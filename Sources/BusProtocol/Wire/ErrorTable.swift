@@ -173,7 +173,7 @@ extension BusError {
                 .required(
                     "oldest",
                     Schema.number(min: 0).orNull.described(
-                        "Milliseconds since the oldest held frame; null: there is none.")
+                        "Milliseconds since the oldest held frame; null: no frame is held.")
                 ),
             ]),
     ]

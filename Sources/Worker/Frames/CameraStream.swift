@@ -149,7 +149,7 @@ final class CameraStream {
         onLost?(
             SourceError(
                 .silent, operation: "stream",
-                message: "no frame has come for \(limit / 1_000_000) ms; the device is opened again"))
+                message: "no frame arrived for \(limit / 1_000_000) ms; the device is opened again"))
     }
 
     private func take(_ slot: FrameSlot) {

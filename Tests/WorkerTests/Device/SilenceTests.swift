@@ -15,7 +15,7 @@ struct SilenceTests {
         #expect(bench.now.starts == 1)
         bench.set { $0.isSilent = true }
         let told = try subscriber.next { $0.header["error"] != nil }
-        #expect(told.header["error"]?["message"]?.string?.contains("no frame has come for 300 ms") == true)
+        #expect(told.header["error"]?["message"]?.string?.contains("no frame arrived for 300 ms") == true)
         #expect(told.header["error"]?["reason"] == "interrupted")
         #expect(told.header["error"]?["data"]?["interruption"] == "noFrames")
         let opened = { bench.now.calls.filter { $0 == "open" }.count }

@@ -14,7 +14,7 @@ struct CameraCheck: Check {
         }
         return .faulty([
             Finding(
-                "no-camera", meaning: "The kernel knows no camera, and there is none on USB.",
+                "no-camera", meaning: "The kernel knows no camera, and USB has none.",
                 remedy: "camerabusd --virtual 2",
                 advice:
                     "Plug one in, then check 'sudo dmesg | tail'. Virtual cameras work without one. In a virtual "

@@ -29,7 +29,7 @@ struct ExposeCommand: DeviceCommand {
     @Argument(help: pointHelp, transform: PointArgument.init(reading:))
     var point: PointArgument
 
-    @Flag(help: "Lock the exposure as soon as it is stable.")
+    @Flag(help: "Lock the exposure when it is stable.")
     var thenLock = false
 
     func run(_ client: Client) async throws {

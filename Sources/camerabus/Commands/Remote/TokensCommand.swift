@@ -5,7 +5,7 @@ import LinuxIO
 
 struct TokensCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "tokens", abstract: "Manages who may use the page of this machine from other machines, by tokens.",
+        commandName: "tokens", abstract: "Manages tokens for access to this machine's page from other machines.",
         discussion: """
             By default only this machine can open the page of camerabus-gateway, with its pictures and metrics. For \
             other machines set web.tokens in gateway.toml to a file of tokens. Each token has a role: view allows to \
