@@ -6,7 +6,7 @@ import Testing
     /// A bus that loses messages on the way: after each heartbeat and the snapshot it may call for, the copy is
     /// complete.
     @Test(arguments: 0..<20)
-    func noLossGoesUnnoticed(_ seed: UInt64) throws {
+    func everyLossIsDetected(_ seed: UInt64) throws {
         var random = SeededGenerator(state: seed)
         var bus = Bus()
         var mirror = StateMirror(subscriptions: seed % 2 == 0 ? [""] : ["state/lock/", "state/device/a/"])

@@ -46,7 +46,7 @@ import ZeroMQ
         "localhost:\(CurrentProcess.uid):\(CurrentProcess.gid):1",
         "localhost:\(CurrentProcess.uid &+ 1):\(CurrentProcess.gid):\(CurrentProcess.pid)",
         "localhost:\(CurrentProcess.uid):\(CurrentProcess.gid &+ 1):\(CurrentProcess.pid)",
-    ]) func `a library that does not tell the sender, or another one, is refused at the start`(_ seen: String?) {
+    ]) func `a library that reports no sender, or a wrong one, is refused at the start`(_ seen: String?) {
         #expect(throws: ServerError.self) { try PeerAddressTest.judge(seen) }
     }
 
@@ -284,7 +284,7 @@ import ZeroMQ
         withExtendedLifetime((keeper, large, small)) {}
     }
 
-    @Test func `the socket's file goes with it`() throws {
+    @Test func `closing a door removes its socket file`() throws {
         do {
             let server = try server(.router, "s")
             #expect(access(server.path, F_OK) == 0)

@@ -88,7 +88,7 @@ import Testing
         #expect(kept["sideCar"] == "2026-11-22/aa11.frames.jsonl")
     }
 
-    @Test func whatItCannotReadIsToldAndLeftAlone() throws {
+    @Test func unreadableEntriesAreReportedAndLeftAlone() throws {
         try library.add(entry("good"))
         var newer = try #require(entry("newer").json.object)
         newer["state"] = "beamed"

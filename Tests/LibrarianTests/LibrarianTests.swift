@@ -176,7 +176,7 @@ import Testing
         #expect(try ask(.left)["ids"] == ["good"])
     }
 
-    @Test func whatCannotBeMendedIsKept() throws {
+    @Test func unrepairableFilesAreKept() throws {
         for (index, cut) in [0, 0.01].enumerated() {
             let left = try LeftMovie(library, id: "m\(index)", cut: cut, zeros: index * 4000)
             #expect(left.wholeFrames == 0)

@@ -80,7 +80,7 @@ class Activation(unittest.TestCase):
         self.assertEqual(process.returncode, 0, f"{errors}\n{(self.directory.parent / 'log').read_text()}")
         return int(output)
 
-    def test_who_comes_before_the_bus_is_answered_and_the_sockets_outlive_it(self) -> None:
+    def test_early_clients_are_answered_and_the_sockets_outlive_the_bus(self) -> None:
         early = self.ask()
         first = self.start()
         devices = self.answer(early)

@@ -22,7 +22,7 @@ class CameraControls(LiveTestCase):
             )
             client.reset_focus_and_exposure(self.first)
 
-    def test_controls_say_what_they_take(self) -> None:
+    def test_controls_describe_their_values(self) -> None:
         controls = self.client.camera_controls(self.first)
         device = self.client.device(self.first)
         self.assertEqual({name for name, can in device.supports.items() if can}, set(controls))

@@ -14,7 +14,7 @@ from live import HOLDER, LiveTestCase, TIMEOUT
 
 
 class Locks(LiveTestCase):
-    def test_the_second_is_told_who_has_it_and_gets_it_when_that_one_is_killed(self) -> None:
+    def test_the_second_client_learns_the_holder_and_gets_the_lock_after_its_death(self) -> None:
         holder = self.holder(self.first, self.second)
         with self.assertRaises(DeviceBusy) as caught:
             self.client.lock(self.second)

@@ -100,7 +100,7 @@ class PhotoTestCase(LiveTestCase):
 
 
 class Photos(PhotoTestCase):
-    def test_a_photo_is_of_after_the_request_and_says_what_it_is(self) -> None:
+    def test_a_photo_is_taken_after_the_request_and_describes_itself(self) -> None:
         before = time.monotonic_ns()
         photo = self.client.capture_photo(self.first, thumbnail=True).photo
         self.assertEqual((photo.device, photo.index, photo.fileType, photo.error), (self.first, 0, "jpeg", None))

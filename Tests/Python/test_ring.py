@@ -207,7 +207,7 @@ class Rings(unittest.TestCase):
         with tempfile.TemporaryFile() as file, self.assertRaises(ProtocolError):
             RingReader.attach(file.fileno())
 
-    def test_a_connection_goes_from_ring_to_ring(self) -> None:
+    def test_a_connection_follows_ring_changes(self) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
             path = f"{folder}/cam0.ring"
             with self.assertRaises(BusNotRunning):
@@ -246,7 +246,7 @@ class Rings(unittest.TestCase):
                 with self.assertRaises(BusNotRunning):
                     connection.next(10)
 
-    def test_sound_comes_in_its_order_and_what_is_missing_is_told(self) -> None:
+    def test_sound_comes_in_order_and_losses_are_reported(self) -> None:
         publisher = Publisher(sound=True)
         self.addCleanup(publisher.close)
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:

@@ -70,7 +70,7 @@ class Watching(BusTestCase):
             with self.assertRaises(BusTimeout):
                 next(watch)
 
-    def test_it_goes_on_with_the_next_bus(self) -> None:
+    def test_it_continues_with_the_next_bus(self) -> None:
         with self.client.watch("state/", timeout=10) as watch:
             self.bus.set_state("state/bus/", "old")
             self.assertEqual(next(watch).epoch, "e1")

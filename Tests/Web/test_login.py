@@ -12,7 +12,7 @@ TOLD = "document.querySelector('.login [role=status]').textContent"
 
 
 class LogIn(rig.WebTestCase):
-    def test_a_browser_is_asked_once_and_told_when_its_token_is_gone(self) -> None:
+    def test_a_browser_is_asked_once_and_notified_when_its_token_is_removed(self) -> None:
         tokens = self.rig.folder / "tokens"
         tokens.write_text("control 0123456789abcdef Ada\n")
         os.chmod(tokens, stat.S_IRUSR | stat.S_IWUSR)

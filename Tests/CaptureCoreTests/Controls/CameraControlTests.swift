@@ -263,7 +263,7 @@ private enum Knobs {
         if reason == .controlUnsupported { #expect(error?.data["supported"]?.array?.isEmpty == false) }
     }
 
-    @Test func theNearestIsToldInItsOwnUnits() throws {
+    @Test func theNearestValueIsReportedInTheControlsUnits() throws {
         let plan = try plan(#"{"exposureDuration":1,"videoZoomFactor":9}"#, mode: .nearest)
         #expect(plan.adjustments.map(\.path) == ["controls.exposureDuration", "controls.videoZoomFactor"])
         #expect(plan.adjustments.map(\.given) == [.number(0.2047), 5])

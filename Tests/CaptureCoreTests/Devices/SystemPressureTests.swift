@@ -36,7 +36,7 @@ import Testing
         #expect(level(.memory, 99, 59.9) == .critical && level(.memory, 99, 60) == .shutdown)
     }
 
-    @Test func `a level is left only well below what brought it up`() {
+    @Test func `a level falls only well below its threshold`() {
         var gauge = SystemPressureGauge()
         func take(_ full: Double) -> SystemPressureLevel {
             gauge.take(StallReading(some: full, full: full), of: .memory)
@@ -93,7 +93,7 @@ import Testing
         #expect(gauge.state.level == .critical)
     }
 
-    @Test func `a device that had to stop goes on when the pressure is no more than serious`() {
+    @Test func `a stopped device resumes when the pressure is no more than serious`() {
         var brake = SystemPressureBrake()
         #expect(!brake.take(.critical) && !brake.isOn)
         #expect(brake.take(.shutdown) && brake.isOn)

@@ -172,7 +172,7 @@ import Testing
             Array(steps.suffix(2)) == [.prepare(job: "b", device: "cam0"), .prepare(job: "b", device: "cam1")])
     }
 
-    @Test func readinessSaysWhatAPhotoWouldWaitFor() throws {
+    @Test func readinessNamesTheReasonToWait() throws {
         #expect(readiness("cam0", isThere: false, isStreaming: false) == "notReady 0")
         #expect(readiness("cam0", isStreaming: false) == "notRunning 0")
         #expect(readiness("cam0") == "ready 0")
@@ -213,7 +213,7 @@ import Testing
         #expect(error.reason == .workerCrashed && error.data["photos"]?[0]?["device"] == "cam0")
     }
 
-    @Test func whoIsGoneLosesWhatIsNotCaptured() throws {
+    @Test func aClientThatLeavesLosesUncapturedPhotos() throws {
         let cancelled = BusError(.cancelled, "Its process has ended.")
         _ = try queue.add("a", devices: ["cam0"])
         _ = queue.prepared("a", "cam0", .success(resolution("cam0")))

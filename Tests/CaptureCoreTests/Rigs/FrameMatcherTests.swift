@@ -173,7 +173,7 @@ struct FrameMatcherTests {
         #expect(Self.give(&matcher, "a2", 0, 500) == ["a2 b0"])
     }
 
-    @Test("what is held is bounded in frames and in bytes")
+    @Test("the matcher's memory is bounded in frames and in bytes")
     func bounds() {
         var matcher = Matcher(devices: 3)
         matcher.options.capacity = 4

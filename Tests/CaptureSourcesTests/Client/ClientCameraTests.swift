@@ -217,7 +217,7 @@ import Testing
     // MARK: Hostile and unlucky writers
 
     @Test(
-        "what is no frame ends the connection, with a word of why, and the next one is served",
+        "an invalid frame ends the connection with a reason, and the next connection is served",
         arguments: [
             Writer.head(127), Writer.head(129), Writer.head(0), Writer.head(Int(UInt32.max)),
             Writer.head(128, 0, magic: "GIF8"), [UInt8](repeating: 0, count: 16),

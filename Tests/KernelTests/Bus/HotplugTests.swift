@@ -11,7 +11,7 @@ import ZeroMQ
 extension KernelTests {
     /// Cameras that go and come back while the bus runs.
     @Suite(.enabled(if: KernelRing.topology != .multi, "once is enough")) struct Hotplug {
-        @Test func driverThatGoesAndComesBack() async throws {
+        @Test func driverUnbindsAndReturns() async throws {
             try await KernelRing.withoutTraces { try await goAndComeBack() }
         }
 

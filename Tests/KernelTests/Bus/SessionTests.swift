@@ -8,7 +8,7 @@ import ZeroMQ
 extension KernelTests {
     /// Sessions of cameras that the kernel has drivers for.
     @Suite(.enabled(if: KernelRing.topology != .multi, "once is enough")) struct Sessions {
-        @Test func driverThatGoesAndComesBackUnderASession() async throws {
+        @Test func driverUnbindsAndReturnsDuringASession() async throws {
             try await KernelRing.withoutTraces {
                 let bus = try await BusHarness(virtual: nil, deadline: .after(seconds: 120))
                 try await KernelTests.tellingLog(of: bus) { try await goAndComeBack(bus) }

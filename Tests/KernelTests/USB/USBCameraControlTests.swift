@@ -83,7 +83,7 @@ extension USBTests {
             ["pixelFormat": "YUYV", "width": 320, "height": 180], USBBus.format,
         ]
 
-        @Test(arguments: pictures) func anExposureForAPointIsDrivenByWhatItShows(_ format: JSONValue) async throws {
+        @Test(arguments: pictures) func anExposureForAPointFollowsItsBrightness(_ format: JSONValue) async throws {
             let usb = try await USBBus()
             let camera = try EmulatedCamera(port: 0, serial: "CC-3")
             try camera.command("scene")

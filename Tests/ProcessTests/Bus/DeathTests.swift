@@ -53,7 +53,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a holder that ended meanwhile has lost its lock, which is told in the new epoch`() async throws {
+        @Test func `a holder that ended meanwhile loses its lock, published in the new epoch`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let holder = try bus.start("camerabus", ["lock", "cam0"])
             let client = try RawClient(path: bus.directory.commandSocket)

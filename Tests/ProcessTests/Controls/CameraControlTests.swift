@@ -101,7 +101,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `another client's lock keeps the exposure from being locked, and is told`() async throws {
+        @Test func `another client's lock prevents an exposure lock, and is named in the error`() async throws {
             let (bus, client, frames) = try await streaming()
             let observer = try await bus.connect()
             let messages = try await observer.watch(["event/device/"])
@@ -131,7 +131,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a reset sets what the camera has, and nothing else`() async throws {
+        @Test func `a reset sets only controls that the camera has`() async throws {
             let (bus, client, frames) = try await streaming()
             try client.call("device.expose", ["device": "cam0", "point": ["x": 0.95, "y": 0.5], "thenLock": true])
             let answer = try client.call("device.resetFocusAndExposure", ["device": "cam0"])

@@ -31,7 +31,7 @@ extension ProcessTests {
 
         private func isSame(_ left: Int, _ right: Int) -> Bool { abs(left - right) <= 2 }
 
-        @Test func `a camera that can't zoom is zoomed in what is made, also after a death`() async throws {
+        @Test func `a camera without zoom is zoomed in its renditions, also after a crash`() async throws {
             let folder = try TemporaryDirectory()
             let path = "\(folder.path)/plain.y4m"
             try File.replace(path, with: Array(Self.movie.utf8), mode: 0o600)

@@ -77,7 +77,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a session that runs is not changed to what doesn't fit`() async throws {
+        @Test func `a running session is not changed to a format that does not fit`() async throws {
             let bus = try await BusHarness(virtual: nil, configuration: Self.hub)
             let client = try RawClient(path: bus.directory.commandSocket)
             func run(_ device: String, _ preset: String, rate: Int64) throws -> JSONValue {
@@ -181,7 +181,7 @@ extension ProcessTests {
             try await bus.wait(for: topic, by: .after(seconds: 40)) { isShort($0) && $0?["state"] == "running" }
         }
 
-        @Test func `what it takes instead is not kept, and is over when there is room again`() async throws {
+        @Test func `a reduced format is not stored, and ends when there is room again`() async throws {
             let bus = try await BusHarness(virtual: nil, configuration: Self.hub)
             let client = try RawClient(path: bus.directory.commandSocket)
             func setting() throws -> [JSONValue?] {

@@ -92,7 +92,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `the state file holds what was told, and no token`() async throws {
+        @Test func `the state file holds the published state, and no token`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             let token = try #require(try client.call("device.lock", ["devices": "cam0"])["lock"]?.string)

@@ -169,7 +169,7 @@ extension ProcessTests {
             rmdir(book)
         }
 
-        @Test func `what can't be written is done all the same, and the answer says so`() async throws {
+        @Test func `a setting that can't be stored is applied, and the reply says so`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             // The place where a new book is written is taken.

@@ -88,7 +88,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a camera under too much pressure stops for all, and goes on by itself`() async throws {
+        @Test func `a camera under too much pressure stops for all, and resumes by itself`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let client = try RawClient(path: bus.directory.commandSocket)
             let (session, other) = (try start(client), try start(client, "cam1"))
@@ -160,7 +160,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what a device had to stop for holds over a death of the bus`() async throws {
+        @Test func `a stop because of pressure outlives a crash of the bus`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             let session = try start(client)
@@ -190,7 +190,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `the machine's memory and heat are told of every device, and stop all at their highest`()
+        @Test func `the machine's memory and heat are published for every device, and stop all at their highest`()
             async throws
         {
             let machine = try FakeMachine()

@@ -235,7 +235,7 @@ extension ProcessTests {
                     time.sleep(0.02)
             """
 
-        @Test func `a source goes with its process, and outlives the bus's`() async throws {
+        @Test func `a source ends with its process, and outlives the bus`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let running = try bus.start(
                 Programs.python, ["-c", Self.writer], environment: ["PYTHONPATH": Programs.pythonPath])

@@ -133,7 +133,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what can't be made answers with its error, and a ninth rendition too`() async throws {
+        @Test func `an impossible rendition returns its error, and a ninth rendition too`() async throws {
             let bus = try await BusHarness(virtual: 1)
             for (rendition, reason) in [
                 ("webp", BusError.Reason.invalidParams), ("jpeg:99999x1", .invalidParams),

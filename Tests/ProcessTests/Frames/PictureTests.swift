@@ -30,7 +30,7 @@ extension ProcessTests {
         }
 
         @Test(.enabled(if: access("/usr/bin/ffmpeg", X_OK) == 0, "ffmpeg is not there"))
-        func `what is recorded of an H.264 camera is a stream that ffmpeg decodes, also for who comes late`()
+        func `an H.264 recording is a stream that ffmpeg decodes, also for a late subscriber`()
             async throws
         {
             let bus = try await BusHarness(virtual: 1)

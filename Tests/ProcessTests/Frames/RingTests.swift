@@ -332,7 +332,7 @@ extension ProcessTests {
             sys.stdin.read()
             """
 
-        @Test func `whatever a reader does, the others' frames come whole`() async throws {
+        @Test func `a faulty reader does not damage the frames of others`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let witness = try Witness(bus, "cam0")
             defer { witness.join() }

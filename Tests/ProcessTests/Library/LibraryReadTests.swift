@@ -214,7 +214,7 @@ extension ProcessTests {
             return try #require(line?.split(separator: " ").compactMap { Int64($0) }.first) * 1024
         }
 
-        @Test func `a file that is changed, or goes, between two parts is noticed`() async throws {
+        @Test func `a file that changes, or is deleted, between two parts is detected`() async throws {
             let stored = try StoredFile(library, id: "one", bytes: Self.bytes(1 << 20))
             let bus = try await bus()
             let client = try await bus.connect()

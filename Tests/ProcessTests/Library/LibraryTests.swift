@@ -21,7 +21,7 @@ extension ProcessTests {
                 virtual: 1, configuration: configuration, arguments: ["--state-dir", home.path] + arguments)
         }
 
-        @Test func `what a recorder left is mended when the bus starts`() async throws {
+        @Test func `unfinished files of a recorder are repaired when the bus starts`() async throws {
             let torn = try LeftMovie(try library, id: "torn", cut: 0.8)
             let empty = try LeftMovie(try library, id: "empty", cut: 0)
             let bus = try await bus()
@@ -66,7 +66,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a recorder that dies leaves what plays`() async throws {
+        @Test func `a recorder that dies leaves playable files`() async throws {
             let bus = try await bus()
             let client = try RawClient(path: bus.directory.commandSocket)
             let started = try client.call(

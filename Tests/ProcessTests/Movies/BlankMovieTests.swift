@@ -68,7 +68,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a session runs without what its movie can do without`() async throws {
+        @Test func `a session runs without inputs that are optional for its movie`() async throws {
             let bus = try await BusHarness(virtual: 1, microphones: 1, configuration: OtherUser.configuration)
             let client = try RawClient(path: bus.directory.commandSocket)
             try decide(client, "grant", ["video", "libraryAdd"])

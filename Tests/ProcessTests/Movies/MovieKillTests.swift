@@ -138,7 +138,7 @@ extension ProcessTests {
             await client.close()
         }
 
-        @Test func `a recorder that dies is told, and recording goes on in a next file when asked`() async throws {
+        @Test func `a recorder's death is published, and a next file is recorded if requested`() async throws {
             let bus = try await RecordedMovies.bus()
             let path = "\(bus.scratchPath)/a.mp4"
             let recording = try bus.start(

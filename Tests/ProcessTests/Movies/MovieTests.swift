@@ -63,7 +63,7 @@ extension ProcessTests {
             return try #require(recorder["pid"]?.integer.flatMap { Int32(exactly: $0) })
         }
 
-        @Test func `a movie of a camera is begun, told and stopped`() async throws {
+        @Test func `a movie of a camera is started, published and stopped`() async throws {
             let bus = try await BusHarness(virtual: 1, microphones: 1)
             let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
             let started = try client.call(
@@ -105,7 +105,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what can't be is refused at the start`() async throws {
+        @Test func `invalid requests are refused at the start`() async throws {
             let bus = try await BusHarness(virtual: 1, microphones: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             try bus.write("precious", to: "there.mp4")

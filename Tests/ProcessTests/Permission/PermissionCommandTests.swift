@@ -37,7 +37,7 @@ extension ProcessTests.Permission {
         try await bus.stop()
     }
 
-    @Test func `without permission a command changes nothing and says what to type; reading goes on`() async throws {
+    @Test func `without permission a command changes nothing and prints advice; reading still works`() async throws {
         let bus = try await bus()
         // Before its worker has looked at it nothing is known of a camera.
         let before = try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["brightness"] != nil }?[
@@ -115,7 +115,7 @@ extension ProcessTests.Permission {
         try await bus.stop()
     }
 
-    @Test func `locks of a user whose permission is taken back end`() async throws {
+    @Test func `locks of a user end when the permission is revoked`() async throws {
         let bus = try await bus()
         try await allow(bus, Self.user)
         let holder = try bus.start("camerabus", ["lock", "cam0"], as: Self.user)

@@ -6,7 +6,7 @@ import LinuxIO
 import Testing
 
 extension ProcessTests.Permission {
-    @Test func `what was decided holds without a coordinator, with the next one, and in new workers`() async throws {
+    @Test func `decisions hold without a coordinator, with the next one, and in new workers`() async throws {
         let bus = try await bus()
         let other = OtherUser.second
         try await allow(bus, Self.user)
@@ -31,7 +31,7 @@ extension ProcessTests.Permission {
         try await bus.stop()
     }
 
-    @Test func `what is allowed once ends when the user has left the bus`() async throws {
+    @Test func `a one-time permission ends when the user leaves the bus`() async throws {
         let bus = try await bus()
         let holder = try bus.start("camerabus", ["watch", "state/bus"], as: Self.user)
         try await eventually { !holder.standardOutput.isEmpty }

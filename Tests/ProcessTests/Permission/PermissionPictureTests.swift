@@ -7,7 +7,7 @@ import Testing
 
 extension ProcessTests.Permission {
     @Test(arguments: Lane.allCases, ["native", "gray:320x0"])
-    func `no picture comes without permission, all come with it, and none when it is taken back`(
+    func `pictures need permission, and stop when it is revoked`(
         _ lane: Lane, _ rendition: String
     ) async throws {
         let bus = try await bus()
@@ -112,7 +112,7 @@ extension ProcessTests.Permission {
         try await bus.stop()
     }
 
-    @Test func `the door of the rings says why it is closed, and hands out nothing`() async throws {
+    @Test func `the ring socket reports why it refuses, and returns no memory`() async throws {
         let bus = try await bus()
         let script = """
             import json, socket, sys

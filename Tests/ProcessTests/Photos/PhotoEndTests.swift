@@ -84,7 +84,7 @@ extension ProcessTests.Photos {
         try await bus.stop()
     }
 
-    @Test func `what a bus and its worker had set for a photo when both died is put back`() async throws {
+    @Test func `photo settings are reverted after the bus and its worker died`() async throws {
         let bus = try await bus()
         let client = try client(bus)
         let former = try workerWithinBracket(bus, client)

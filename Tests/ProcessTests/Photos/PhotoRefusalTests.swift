@@ -8,7 +8,7 @@ import Testing
 
 /// Photos that can't be taken, or not as they were asked for.
 extension ProcessTests.Photos {
-    @Test func `too large a reply leaves what goes into the library`() async throws {
+    @Test func `a reply that is too large leaves the library's photos intact`() async throws {
         let bus = try await bus(configuration: "[limits]\nphoto_reply = 65536\n")
         let (client, ears) = (try client(bus), try PhotoEars(bus))
         func capture(_ id: String, _ deliver: JSONValue) throws -> BusError {
@@ -41,7 +41,7 @@ extension ProcessTests.Photos {
         try await bus.stop()
     }
 
-    @Test func `what can't be is refused`() async throws {
+    @Test func `invalid requests are refused`() async throws {
         let bus = try await BusHarness(virtual: 1, microphones: 1)
         let client = try client(bus)
         let other = try self.client(bus)
@@ -111,7 +111,7 @@ extension ProcessTests.Photos {
         try await bus.stop()
     }
 
-    @Test func `what a camera can't expose is taken with the nearest, and told`() async throws {
+    @Test func `an unsupported exposure falls back to the nearest one, and is reported`() async throws {
         let bus = try await bus()
         let client = try client(bus)
         let steps: [String: JSONValue] = ["bracket": ["exposureBias": [-9, 0]]]

@@ -107,7 +107,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `an unknown key gets nothing and nothing goes in the clear`() async throws {
+        @Test func `an unknown key gets nothing and no data is sent unencrypted`() async throws {
             let (bus, gateway) = try await bus()
             let probe = try RemoteProbe(gateway, try CurveKeyPair.make())
             #expect(try probe.ask("bus.ping", within: 1) == nil)
@@ -162,7 +162,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what needs the same machine is refused`() async throws {
+        @Test func `methods that need the same machine are refused`() async throws {
             let (bus, gateway) = try await bus()
             let probe = try RemoteProbe(gateway, try gateway.add("desk", .control))
             let path = try probe.refusal("movie.start", ["device": "cam0", "path": "/tmp/a.mp4"])

@@ -199,7 +199,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what a token has ends when it is taken out, also while no gateway runs, and not before`()
+        @Test func `everything of a token's user ends with the token, also while no gateway runs, and not before`()
             async throws
         {
             let bus = try await BusHarness(virtual: 1)

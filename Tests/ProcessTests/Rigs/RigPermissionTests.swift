@@ -42,7 +42,7 @@ extension ProcessTests.Permission {
                     print("out", flush=True)
         """#
 
-    @Test func `a matcher that outlives its coordinator and its rig shuts its door when the next one says so`()
+    @Test func `a matcher without its coordinator and its rig closes its socket on the next coordinator's order`()
         async throws
     {
         let cameras = "[devices]\nvirtual = 2\nhardware = false\n"

@@ -81,7 +81,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a slower camera is in every other set, and one that stalls in none, and the sets go on`()
+        @Test func `a slower camera is in every other set, and one that stalls in none, and the sets continue`()
             async throws
         {
             let bus = try await BusHarness(virtual: 3)
@@ -130,7 +130,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `what a camera gives too late for its set comes by itself, marked late`() async throws {
+        @Test func `a frame that is too late for its set is published alone, marked late`() async throws {
             let bus = try await BusHarness(virtual: 3)
             let client = try await bus.connect()
             _ = try await client.setRig("desk", devices: ["cam0", "cam1", "cam2"], tolerance: .milliseconds(20))

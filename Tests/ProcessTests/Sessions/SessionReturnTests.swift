@@ -48,7 +48,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `who asks again under the same key gets the session that was made`() async throws {
+        @Test func `a repeated request with the same key returns the existing session`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             let first = try client.call("session.create", Self.small, key: "mine")["session"]

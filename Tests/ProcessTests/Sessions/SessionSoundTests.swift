@@ -47,7 +47,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `of two sessions that want other rates one has the device, the other what is made of it`()
+        @Test func `of two sessions with different rates one sets the device, the other gets converted sound`()
             async throws
         {
             let bus = try await bus()
@@ -129,7 +129,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a microphone that is unplugged interrupts, and the session goes on when it is back`() async throws {
+        @Test func `an unplugged microphone interrupts, and the session resumes when it returns`() async throws {
             let bus = try await bus()
             let client = try await bus.connect()
             let made = try await client.createSession([

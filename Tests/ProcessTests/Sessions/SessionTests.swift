@@ -200,7 +200,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a switch that fails leaves a session the lock that it had`() async throws {
+        @Test func `a failed switch leaves a session its lock`() async throws {
             let bus = try await BusHarness(virtual: 3)
             let user = try User(bus)
             func lock(_ device: JSONValue) throws -> JSONValue {
@@ -246,7 +246,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `events come after the state, and a start and a stop are told once`() async throws {
+        @Test func `events come after the state, and a start and a stop are published once`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let user = try User(bus)
             let session = try user.create(Self.small)
@@ -372,7 +372,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `switching cameras goes on with the other one, or as it was`() async throws {
+        @Test func `switching cameras selects the other one, or leaves the session unchanged`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let user = try User(bus)
             let session = try user.create(Self.small)

@@ -184,7 +184,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `an overrun is counted and told`() async throws {
+        @Test func `an overrun is counted and published`() async throws {
             let bus = try await bus()
             let client = try await bus.connect()
             let watch = try await client.watch(["event/device/mic0/"])
@@ -236,7 +236,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `sound is made into other rates, samples and channels, once for all who want it`() async throws {
+        @Test func `sound is converted to other rates, samples and channels, once for all subscribers`() async throws {
             let bus = try await bus()
             let client = try await bus.connect()
             let sounds = try await client.sound("mic0", "f32:16000x1")

@@ -104,7 +104,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a take that is full ends by itself, and one that can't be finished is as it was`() async throws {
+        @Test func `a full take ends by itself, and a take that can't be finished stays unchanged`() async throws {
             let bus = try await bus()
             let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Movies.Ears(bus, "take"))
             let take = try id(client.call("take.create", ["device": "cam0", "name": "full", "maxDuration": 4000]))

@@ -28,7 +28,7 @@ extension RestoringTests {
         #expect(bench.now.priority == .default)
     }
 
-    @Test("what others change under a lock is put back, and given up in the end")
+    @Test("changes by others under a lock are reverted, until the worker gives up")
     func underLock() throws {
         bench.set { $0.priorityForLock = .unsupported }
         let worker = try worker(nil)
@@ -155,7 +155,7 @@ extension RestoringTests {
         #expect(bench.told.fetched - fetched <= 3001 + events + 2)
     }
 
-    @Test("what a camera moves by itself is told twice a second, and holds nothing else back")
+    @Test("values that the camera changes are published twice a second, and delay nothing else")
     func restless() throws {
         bench.set { $0.flags = ["gain": [.inactive]] }
         let worker = try worker(nil)

@@ -76,7 +76,7 @@ struct VirtualCameraTests {
         for sequence in Set(native.keys).intersection(jpeg.keys) { #expect(native[sequence] == jpeg[sequence]) }
     }
 
-    @Test("equal wishes are made once, and each gets its own topic")
+    @Test("equal renditions are produced once, and each gets its own topic")
     func equalWishes() throws {
         let worker = try fixture()
         let topics = ["frame/cam0/gray:320x180@10/", "frame/cam0/gray:320x180@10.0/"]

@@ -27,7 +27,7 @@ struct H264FrameTests {
         return try WorkerFixture(bench)
     }
 
-    @Test("frames say whether they are key frames, and what builds on a lost one is left out")
+    @Test("frames say whether they are key frames, and frames that depend on a lost one are left out")
     func chain() throws {
         let worker = try worker([
             Self.sets + Self.key(1), Self.other(2), Self.other(3), Self.noise, Self.other(4), Self.other(5),
@@ -116,7 +116,7 @@ struct H264FrameTests {
         _ = try subscriber.next { $0.topic == "frame/cam0/native/" }
     }
 
-    @Test("a ring's reader begins with a key frame, gets every one after it, and goes on with one after a loss")
+    @Test("a ring's reader begins with a key frame, gets all frames after it, and resumes with one after a loss")
     func ring() throws {
         let worker = try worker([Self.sets + Self.key(0)] + (1..<30).map { Self.other($0) })
         let reader = try RingConnection(worker.room.directory, "cam0")

@@ -86,7 +86,7 @@ struct LendingTests {
         #expect(lender.held == 0)
     }
 
-    @Test("subscribers that are stopped are cut off when memory runs short, and the others go on")
+    @Test("stopped subscribers are disconnected when memory runs short, and the others continue")
     func cut() throws {
         let worker = try WorkerFixture {
             // 640 x 360, YUYV: more than half of it is held by whoever takes nothing.

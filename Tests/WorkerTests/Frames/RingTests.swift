@@ -210,7 +210,7 @@ struct RingTests {
         #expect(again.ring?.stream != stream)
     }
 
-    @Test("a new stream is a new ring, and readers go on in it")
+    @Test("a new stream is a new ring, and readers continue in it")
     func streams() throws {
         let worker = try fixture()
         let rings = try RingConnection(worker.room.directory, "cam0")

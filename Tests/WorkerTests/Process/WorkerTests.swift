@@ -167,7 +167,7 @@ struct WorkerTests {
         #expect(frame.dropped == 5)
     }
 
-    @Test("what can't be made says why, once a second, on its own topic, also what can't be had in shared memory")
+    @Test("an impossible rendition reports its reason once a second on its own topic, also without shared memory")
     func impossible() throws {
         let worker = try WorkerFixture(bench)
         let topics = ["frame/cam0/png/", "buffer/cam0/jpeg:4000x3000/", "audio/cam0/s16/"]
@@ -184,7 +184,7 @@ struct WorkerTests {
         }
     }
 
-    @Test("what can't be made is refused before the first frame of what can")
+    @Test("impossible renditions are refused before the first frame of the possible ones")
     func refusedAtTheStart() throws {
         let worker = try WorkerFixture(bench)
         let subscriber = try worker.subscriber("heartbeat/")
@@ -238,7 +238,7 @@ struct WorkerTests {
         return answer.header["error"]?["reason"]?.string
     }
 
-    @Test("the ninth rendition is refused and made when another has gone")
+    @Test("the ninth rendition is refused, and made after another has ended")
     func tooMany() throws {
         let worker = try WorkerFixture(bench)
         let renditions = (1...9).map { "native@\($0 * 10)" }

@@ -88,7 +88,7 @@ import Worker
         try worker.stop()
     }
 
-    @Test("a ninth rendition is refused, and made when another has gone")
+    @Test("a ninth rendition is refused, and made after another has ended")
     func ninth() throws {
         let worker = try fixture()
         let topics = (1...8).map { "audio/mic0/f32:\($0 * 4000)x1/" }
