@@ -64,8 +64,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a refused session stays unchanged and says so, until it is permitted`() async throws
-        {
+        @Test func `a refused session stays unchanged and says so, until it is permitted`() async throws {
             let bus = try await bus()
             let session = try await start(bus)
             let topic = "state/session/\(session)/"
