@@ -52,6 +52,20 @@ import Testing
         return facts
     }
 
+    @Test(arguments: [(1, "1 virtual camera"), (2, "2 virtual cameras")])
+    func `virtual cameras are counted without microphones`(_ count: Int, _ text: String) {
+        var facts = Self.sound
+        (facts.nodes, facts.usb) = ([], [])
+        facts.bus.devices = (0..<count).map { Self.device("cam\($0)", ["mediaType": "video"]) }
+        facts.bus.devices.append(Self.device("mic0", ["mediaType": "audio"]))
+        #expect(CameraCheck().examine(facts) == .skipped("this machine has no camera; the bus has \(text)"))
+        facts.bus.devices.removeFirst(count)
+        guard case .faulty = CameraCheck().examine(facts) else {
+            Issue.record("a microphone is no camera")
+            return
+        }
+    }
+
     private static func camera(_ port: String, serial: String? = nil, driver: String? = "uvcvideo") -> USBDeviceFact {
         USBDeviceFact(
             port: port, vendor: "046d", product: "082d", name: "C920", serial: serial,

@@ -1,3 +1,5 @@
+import JSON
+
 /// Whether there is a camera at all.
 struct CameraCheck: Check {
     let id = "camera"
@@ -9,8 +11,10 @@ struct CameraCheck: Check {
         }
         let onUSB = facts.usbCameras
         if !onUSB.isEmpty { return .healthy("\(onUSB.map(\.title).joined(separator: ", ")), without a node") }
-        if facts.bus.isAnswering, !facts.bus.devices.isEmpty {
-            return .skipped("this machine has no camera; the bus has \(facts.bus.devices.count) virtual ones")
+        let others = facts.bus.devices.filter { $0["mediaType"]?.string != "audio" }.count
+        if facts.bus.isAnswering, others > 0 {
+            return .skipped(
+                "this machine has no camera; the bus has \(others) virtual camera\(others == 1 ? "" : "s")")
         }
         return .faulty([
             Finding(
