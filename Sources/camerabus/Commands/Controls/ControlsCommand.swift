@@ -6,10 +6,10 @@ struct ControlsCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "controls", abstract: "Lists the controls of a device with their ranges and values.",
         discussion: """
-            The first table lists the controls of the capture model that the camera has, with the values that they \
-            take. They mean the same on every camera. The second table lists the driver's own controls: types and \
-            flags are those of V4L2, in the words of v4l2-ctl; units depend on the driver. The items of a menu stand \
-            below it; 'camerabus set' takes an item by its number or its name.
+            The first table lists the standard controls that this camera supports, and their allowed values. They \
+            mean the same on every camera. The second table lists the driver's own controls. Their types and flags \
+            have the names that v4l2-ctl uses; units depend on the driver. The items of a menu are listed below it; \
+            pass the number or the name of an item to 'camerabus set'.
 
             With --json: {"controls": […], "cameraControls": […], "supports": {…}}, as device.controls returns them.
 

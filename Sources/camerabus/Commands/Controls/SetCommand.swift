@@ -8,21 +8,22 @@ struct SetCommand: DeviceCommand {
         discussion: """
             A value is one of: an integer (also 0x…); on or off (also yes or no, true or false); the number or name of \
             a menu item; text ("…" is always text); 1,2,3 for a control of several numbers. Name a button without a \
-            value to press it. Either all controls are set, or none; 256 at most.
+            value to press it. One command sets at most 256 controls.
 
-            'camerabus controls' lists the controls of the capture model (focusMode, exposureDuration, …) first. Their \
-            numbers may have fractions; a point is x,y, and gains are red,blue. They can be set together with the \
-            driver's own controls.
+            The standard controls (focusMode, exposureDuration, …) mean the same on every camera; 'camerabus controls' \
+            lists them first. Their numbers may have fractions; a point is x,y, and gains are red,blue. They can be \
+            set together with the driver's own controls.
 
-            The lock is that of --lock or $CAMERABUS_LOCK. Without one the bus takes a lock for this call only, and \
-            refuses with deviceBusy while another client has locked the device. The values are printed as the bus \
-            reads them back.
+            The command uses the lock of --lock or $CAMERABUS_LOCK. Without one the bus takes a lock for this call \
+            only, and refuses with deviceBusy while another client has locked the device. The values are printed as \
+            the bus reads them back.
 
             With --json: the answer of device.set.
 
             EXAMPLES:
               camerabus set cam0 brightness=-10 white_balance_automatic=off
               camerabus set cam0 'power_line_frequency=50 Hz'
+              camerabus set cam0 do_white_balance
               camerabus set cam0 exposureDuration=0.01 ISO=200 whiteBalanceMode=locked
             """)
 

@@ -11,19 +11,19 @@ struct FaultCommand: BusCommand {
             Only for administrators, and only for virtual devices: real cameras refuse it. FAULT is one of:
 
               unplug   the device disconnects, for --ms or until replug
-              replug   the device is connected again; a replay that has ended starts again
+              replug   the device is connected again; an ended replay (a movie played as a camera) starts again
               stall    no frames, for --ms or until 'none'
               busy     the next start fails, or all starts for --ms, as if another program used the camera
               noSpace  starts fail because the USB bus has no bandwidth, for --ms or until 'none'
-              slow     each change takes --ms
-              refuse   the next change fails, or the next change of --control
+              slow     each change of settings takes --ms
+              refuse   the next change of settings fails, or the next change of --control
               meddle   another program sets --control to --value
               corrupt  the next frame, or the next --frames frames, are damaged
               rate     frames arrive at --percent of the rate that was set
               drift    the clock of the device is fast by --ppm parts per million
               pressure the device reports pressure of --level, for --ms or until 'none'
               crash    the process of the device ends
-              none     ends all of these
+              none     ends all of these; a script continues (--cancel ends it)
 
             A script is a JSON array of steps such as {"at": 500, "fault": "stall", "milliseconds": 200}. Times are \
             milliseconds from the start of the script. A device has one script at a time. --list shows the result of \
@@ -44,7 +44,7 @@ struct FaultCommand: BusCommand {
     @Argument(help: deviceHelp, completion: deviceCompletion)
     var device: String
 
-    @Argument(help: "The fault.", completion: .list(MethodTable.faultNames))
+    @Argument(help: "The fault, one of the list above.", completion: .list(MethodTable.faultNames))
     var fault: String?
 
     @Option(help: ArgumentHelp("The duration.", valueName: "milliseconds"))

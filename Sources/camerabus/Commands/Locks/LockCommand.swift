@@ -10,24 +10,29 @@ struct LockCommand: BusCommand {
         commandName: "lock", abstract: "Locks devices for configuration while a command runs, or until Ctrl-C.",
         usage: "camerabus lock [<options>] <device> ... [-- <command> ...]",
         discussion: """
-            A lock gives one client the right to configure devices; others can still read frames. Either all of the \
-            devices are locked, or none; 64 devices at most, and 64 clients may wait for one device. The command finds \
-            the lock in $CAMERABUS_LOCK, which all clients read, and the bus in $CAMERABUS_RUNTIME_DIR. SIGINT, \
-            SIGTERM and SIGHUP are passed on to the command. The exit status is that of the command: 128 + N if signal \
-            N ended it, 126 or 127 if it can't be started. The command continues if its lock is lost (taken over, or \
-            the bus was shut down). The loss is reported at once. If the command then ends with 0, the exit status is \
-            1, or 3 if no bus answers at the end.
+            A lock gives one client the right to change devices; other clients can still read frames. Either all of \
+            the devices are locked, or none.
 
-            The lock survives a crash of the bus: the next bus gives it back to the same holder.
+              With a command       the lock is held while the command runs
+              Without a command    the token is printed, and the lock is held until Ctrl-C
+              --lease alone        the token is printed, this program exits, and the lock ends after that time
+              --lease and command  the lock ends after that time or with the command, whichever is first
 
-            The lock ends with this program, for any cause. From another machine it ends at most ten seconds after the \
-            connection is cut; this is reported as a loss. With --lease the lock ends after that many seconds instead, \
-            and does not end with this program. --lease without a command prints the token and exits; 'camerabus call \
-            device.renew' restarts the lease, and 'camerabus call device.unlock' ends the lock. --lease with a command \
-            limits how long the command has the lock.
+            The command gets the token in $CAMERABUS_LOCK, which all camerabus commands use, and the bus in \
+            $CAMERABUS_RUNTIME_DIR. 'camerabus call device.renew' restarts a lease; 'camerabus call device.unlock' \
+            ends a lock early.
 
-            Without a command and without --lease, the token of the lock is printed (with --json: {"lock": …, "fence": \
-            …, "devices": […]}). The lock is held until Ctrl-C or SIGTERM (status 0), or until it is lost (status 1).
+            A lock without a lease ends with this program, also if it crashes. From another machine it ends at most \
+            ten seconds after the connection is cut. It survives a crash of the bus: the next bus gives it back to \
+            the same holder. If it is lost (taken over, or the bus was shut down), this is reported at once, and the \
+            command continues.
+
+            Exit status with a command: that of the command; 128 + N if signal N ended it; 126 or 127 if it can't be \
+            started; if it ends with 0 and the lock was lost, 1, or 3 without a bus. Without a command: 0 after \
+            Ctrl-C or SIGTERM, 1 if the lock was lost. SIGINT, SIGTERM and SIGHUP are passed on to the command. With \
+            --json the token is printed as {"lock": …, "fence": …, "devices": […]}.
+
+            64 devices at most; 64 clients may wait for one device.
 
             EXAMPLES:
               camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'

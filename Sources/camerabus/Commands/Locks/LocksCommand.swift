@@ -4,10 +4,10 @@ import JSON
 
 struct LocksCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "locks", abstract: "Lists the current locks, their holders, and the clients that wait.",
+        commandName: "locks", abstract: "Lists the locks, their holders, and the clients that wait for one.",
         discussion: """
-            FENCE is the number of the lock; a later lock has a higher number. A lock ends with the process of its \
-            holder, or at the end of its lease.
+            A lock with a lease (a time limit) ends when the lease expires. A lock without one ends with the process \
+            of its holder. FENCE is the number of the lock; a later lock has a higher number.
 
             With --json: {"locks": […], "waiting": […]}, as device.locks returns them.
             """)

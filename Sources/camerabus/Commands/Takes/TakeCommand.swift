@@ -7,7 +7,8 @@ struct TakeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "take", abstract: "Records a movie in segments, lets you delete segments, and joins the rest.",
         discussion: """
-            'camerabus take CAMERA' makes a whole take at the terminal. Type one of these and press Enter:
+            A take is a movie that you record in several segments. 'camerabus take CAMERA' makes one at the terminal. \
+            Type one of these and press Enter:
 
               (nothing)  start a segment, or end it
               d          delete the last segment
@@ -16,19 +17,19 @@ struct TakeCommand: AsyncParsableCommand {
 
             Options: --mic MICROPHONE; --session ID instead of a camera; --min and --max SECONDS for the length of all \
             segments together; --preset SIZE for the largest picture of the movie; -o FILE, --force and --name NAME \
-            for the result ('camerabus take make --help' explains them). The other commands do the same step by step, \
-            for scripts. A take belongs to its user. It is kept until it is finished or discarded, also when the bus \
-            or the machine restarts; until then its segments are in the library of the bus.
+            for the result ('camerabus take make --help' explains them). The subcommands do the same step by step, for \
+            scripts. A take belongs to its user. It is kept until you finish or discard it, also over a restart of \
+            the bus or the machine. Until then its segments are in the library of the bus; without -o the movie stays \
+            there.
 
-            The finished movie is MP4 with H.264 and AAC; its first frame is stored as cover next to it. Segments are \
-            joined without encoding if possible.
+            The finished movie is MP4 with H.264 and AAC. Its first frame is stored as a picture next to it. Segments \
+            are joined without encoding if possible.
 
             EXAMPLES:
               camerabus take cam0 --mic mic0 --max 15 -o take.mp4
               id=$(camerabus take create cam0 --mic mic0)
-              camerabus take record $id
-              camerabus take pause $id
-              camerabus take record $id && camerabus take pause $id
+              camerabus take record $id; sleep 5; camerabus take pause $id
+              camerabus take record $id; sleep 5; camerabus take pause $id
               camerabus take delete $id            # the last segment
               camerabus take finish $id -o take.mp4
             """,
