@@ -133,8 +133,8 @@ public struct ConfigurationPlanner: Sendable {
         let selection = FormatSelection(pixelFormat: nearest.format.pixelFormat, dimensions: nearest.size)
         return BusError(
             .formatUnsupported,
-            "\(problem); the nearest is \(selection.pixelFormat.name) at \(selection.dimensions) "
-                + "(\(nearest.format.id)).",
+            "\(problem); the nearest format is \(selection.pixelFormat.name) at \(selection.dimensions) "
+                + "(id \(nearest.format.id)).",
             ["nearest": selection.json(id: nearest.format.id)])
     }
 

@@ -283,7 +283,7 @@ extension SessionOutput {
         let encoding = output.format ?? kind.encoding
         if output.quality != nil, encoding != .jpeg { throw .invalidParams(path, "quality is for jpeg only") }
         if output.dimensions != nil, encoding == .native {
-            throw .invalidParams(path, "native is the unchanged picture; it takes no size")
+            throw .invalidParams(path, "native is not converted, so it has no size; leave the size out")
         }
         if let size = output.dimensions, [.yuyv, .nv12, .i420].contains(encoding), size.width % 2 + size.height % 2 > 0
         {
@@ -341,7 +341,7 @@ extension SessionOutput {
         output.rate = options.rate.applied(to: rate)
         output.channels = options.channels.applied(to: channels)
         if output.soundFormat == .native, output.rate != nil || output.channels != nil {
-            throw .invalidParams(path, "native is the unchanged sound; it takes no rate and no channels")
+            throw .invalidParams(path, "native is not converted, so it has no rate and channels; leave them out")
         }
         return output
     }
