@@ -2,8 +2,8 @@ import LinuxIO
 
 /// Watches that another process reports, and calls back once when it hangs (``HangEvidence``).
 ///
-/// As long as reports come nothing is read of the process. When none has come for the limit it is looked at, again and
-/// again, until it reports, hangs or is watched no more.
+/// While the process reports, nothing is read about it. When it has not reported for the limit, the watcher looks at it
+/// repeatedly, until it reports or hangs, or watching ends.
 public final class HangWatcher {
     /// Milliseconds.
     public struct Limits: Sendable {
@@ -43,8 +43,8 @@ public final class HangWatcher {
     private static let longestInterval: Int64 = 2400
 
     /// - Parameters:
-    ///   - process: the pid of the process to look at, whose first thread runs its loop; nil: there is none, and
-    ///     watching ends.
+    ///   - process: the pid of the process to look at, whose first thread runs its loop; nil: it has ended, and so
+    ///     does watching.
     ///   - onSlow: called once in each silence when the process is silent since so many seconds and does not hang.
     ///   - onHang: called once; then the process is not watched any more.
     public init(
