@@ -126,7 +126,7 @@ public struct Configuration: Hashable, Sendable {
         try reader.tables("rig") { rig throws(ParseError) in
             let (name, rig) = try Self.rig(&rig)
             guard rigs.updateValue(rig, forKey: name) == nil else {
-                throw ParseError(description: "rig: there are two of the name '\(name)'")
+                throw ParseError(description: "rig: two rigs are called '\(name)'")
             }
         }
         try reader.section("usb") { buses throws(ParseError) in
@@ -195,7 +195,7 @@ public struct Configuration: Hashable, Sendable {
 
     private static func rig(_ reader: inout TableReader) throws(ParseError) -> (name: String, Rig) {
         guard let name = try reader.string("name"), DeviceID.isValid(name) else {
-            throw ParseError(description: "rig.name must be there, of 1 to 32 of the characters a-z, 0-9 and '-'")
+            throw ParseError(description: "rig.name is required: 1 to 32 of the characters a-z, 0-9 and '-'")
         }
         let devices = try reader.strings("devices") ?? []
         guard (1...RigTable.maximumDevices).contains(devices.count), Set(devices).count == devices.count else {

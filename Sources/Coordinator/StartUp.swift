@@ -23,7 +23,7 @@ enum StartUp {
         do {
             let bytes = try File.read(path, limit: 1 << 20)
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw CoordinatorStartError(description: "\(path) is no UTF-8")
+                throw CoordinatorStartError(description: "\(path) is not valid UTF-8")
             }
             return try Configuration(toml: text)
         } catch let error as Configuration.ParseError {

@@ -110,7 +110,7 @@ public final class EXIFData {
     /// A JPEG picture. It is written with the fields of ``EXIFDirectory/thumbnail``, which say where it is.
     public func setThumbnail(_ jpeg: [UInt8]) throws(EXIFError) {
         guard !jpeg.isEmpty, jpeg.count <= Self.maximumBytes else {
-            throw EXIFError(operation: "exif_mem_alloc", message: "\(jpeg.count) bytes are no thumbnail")
+            throw EXIFError(operation: "exif_mem_alloc", message: "\(jpeg.count) bytes are not a thumbnail")
         }
         guard let copy = exif_mem_alloc(memory, UInt32(jpeg.count)) else { throw .noMemory("exif_mem_alloc") }
         UnsafeMutableRawBufferPointer(start: copy, count: jpeg.count).copyBytes(from: jpeg)

@@ -111,7 +111,11 @@ public final class AudioEncoder {
         self.input = input
         for (rate, channels) in [(input.rate, input.channels), (settings.rate, settings.channels)] {
             guard (4000...384_000).contains(rate), (1...Self.mostChannels).contains(channels) else {
-                throw MediaError("avcodec_open2", message: "\(channels) channels at \(rate) samples a second")
+                throw MediaError(
+                    "avcodec_open2",
+                    message:
+                        "\(channels) channels at \(rate) samples a second are not possible: at most "
+                        + "\(Self.mostChannels) channels at 4000 to 384000")
             }
         }
         let codec = try Self.open(settings, of: input.sample)
@@ -210,7 +214,7 @@ public final class AudioEncoder {
         let end = time + av_rescale(Int64(count), 1_000_000_000, Int64(input.rate))
         guard count > 0, end > 0 else { return }
         guard time - nextTime <= Self.longestHole else {
-            throw MediaError("swr_next_pts", message: "a hole of \((time - nextTime) / 1_000_000_000) s")
+            throw MediaError("swr_next_pts", message: "a gap of \((time - nextTime) / 1_000_000_000) s")
         }
         // The resampler would keep all of a long silence in memory.
         while time - nextTime > Self.silenceStep {

@@ -264,7 +264,7 @@ public final class MovieCopier {
         guard let decoded = FileTime.nanoseconds(packet.pointee.dts, timeBase),
             let shown = FileTime.nanoseconds(pts, timeBase), let lasts = FileTime.nanoseconds(length, timeBase),
             [decoded - beginning, shown - beginning, lasts, start].allSatisfy({ abs($0) < FileTime.longest })
-        else { throw MediaError("av_read_frame", message: "a time that no movie has") }
+        else { throw MediaError("av_read_frame", message: "a time outside of the range of movies") }
     }
 
     private func check(_ operation: String, _ result: Int32) throws(MediaError) {

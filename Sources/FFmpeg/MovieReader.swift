@@ -174,7 +174,7 @@ public final class MovieReader {
                 if isDraining { return nil }
             }
         }
-        throw MediaError("av_bsf_receive_packet", message: "too much that is no video")
+        throw MediaError("av_bsf_receive_packet", message: "too many packets that are not video")
     }
 
     private func item(of packet: UnsafeMutablePointer<AVPacket>) -> Item {
@@ -208,7 +208,7 @@ public final class MovieReader {
                 undecodable += 1
             }
         }
-        throw MediaError("avcodec_receive_frame", message: "too much that can't be decoded")
+        throw MediaError("avcodec_receive_frame", message: "too many packets that can't be decoded")
     }
 
     // MARK: What was read

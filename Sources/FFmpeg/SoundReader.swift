@@ -107,7 +107,7 @@ public final class SoundReader {
             // What is damaged gives no sound, and the next ones may be whole.
             if avcodec_send_packet(codec, isDraining ? nil : packet) == cffmpeg_end_of_file() { return nil }
         }
-        throw MediaError("avcodec_receive_frame", message: "too much that can't be decoded")
+        throw MediaError("avcodec_receive_frame", message: "too many packets that can't be decoded")
     }
 
     // False at the end.

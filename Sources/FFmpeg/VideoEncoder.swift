@@ -62,7 +62,7 @@ public final class VideoEncoder {
         guard (2...16384).contains(settings.width), (2...16384).contains(settings.height), settings.width % 2 == 0,
             settings.height % 2 == 0, settings.bitRate > 0, settings.keyFrameInterval > 0,
             settings.frameRate > 0, settings.frameRate <= 1000, (0...64).contains(settings.threads)
-        else { throw MediaError("avcodec_open2", message: "a size or rate that no H.264 can have") }
+        else { throw MediaError("avcodec_open2", message: "H.264 does not support this size or rate") }
         self.settings = settings
         inner = Size(width: settings.width, height: settings.height)
         made = ImageDescription(.yuv420p, width: settings.width, height: settings.height, range: .limited)

@@ -296,6 +296,6 @@ extension LibraryError {
     /// As clients are told it.
     var busError: BusError {
         if case .invalidID(let id) = self { return .entryNotFound(id) }
-        return BusError(.internalError, "The capture library: \(self).")
+        return BusError(.internalError, "The capture library failed: \(self).")
     }
 }

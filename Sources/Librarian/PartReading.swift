@@ -74,8 +74,8 @@ extension Librarian {
     private func notGivenOut(_ path: String) -> BusError {
         BusError(
             .pathNotAllowed,
-            "\(path.prefix(256)) is not in the library's folder: it is at the path that was requested, and can only be "
-                + "read there.",
+            "\(path.prefix(256)) is outside of the library's folder and can't be read through the bus; open it at that "
+                + "path.",
             ["roots": [.string(library.directory)]])
     }
 }

@@ -14,7 +14,7 @@ extension Librarian {
     func join(
         _ join: LibrarianRequest.Join, _ uid: UInt32?, _ progress: @escaping (Double) -> Bool
     ) throws(BusError) -> JSONValue {
-        guard !join.segments.isEmpty else { throw .invalidParams("segments", "there are none") }
+        guard !join.segments.isEmpty else { throw .invalidParams("segments", "must have at least one") }
         let lockPath = runtimeDirectory.movieLock(join.take)
         let lock: LockFile
         do throws(SystemError) {
@@ -188,8 +188,8 @@ private final class JoinTarget {
     func failure(_ error: SystemError) -> BusError {
         switch error.code {
         case ENOSPC, EDQUOT: .diskFull(path)
-        case EEXIST: .invalidParams(member, "there is a file already: \(path)")
-        case EACCES, EPERM, EROFS, ENAMETOOLONG: .invalidParams(member, "\(path) can't be made: \(error)")
+        case EEXIST: .invalidParams(member, "this file exists already: \(path)")
+        case EACCES, EPERM, EROFS, ENAMETOOLONG: .invalidParams(member, "\(path) can't be created: \(error)")
         default: BusError(.internalError, "\(path) can't be written: \(error).")
         }
     }

@@ -196,7 +196,7 @@ public final class MovieWriter {
     private func fillGrid(before place: Int64, _ picture: PictureTrack) throws(MovieError) -> Bool {
         guard let grid, let first = grid.next else { return true }
         guard Double(grid.hole(before: place)) <= FrameGrid.longestHole * grid.rate else {
-            throw .media(MediaError("append", message: "a hole of more than \(FrameGrid.longestHole) s"))
+            throw .media(MediaError("append", message: "a gap of more than \(FrameGrid.longestHole) s"))
         }
         for place in first..<place {
             let time = grid.time(of: place)

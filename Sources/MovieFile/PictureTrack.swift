@@ -104,7 +104,7 @@ final class PictureTrack {
     /// around them.
     func setSource(_ layout: FrameLayout) throws(MediaError) {
         guard case .encoded(_, var settings) = video, let description = Self.description(layout) else {
-            throw MediaError("append", message: "pictures that can't follow on those before")
+            throw MediaError("append", message: "pictures that don't match those before them")
         }
         settings.isFitted = true
         (video, source) = (.encoded(layout, settings), description)

@@ -125,7 +125,7 @@ enum SegmentEncoder {
     // Where a segment's time is in the movie; what a file says of its times may be anything within a hundred years.
     private static func place(_ time: Int64, _ origin: Int64, _ start: Int64) throws(MovieError) -> Int64 {
         guard abs(time - origin) < longest, start < longest else {
-            throw .media(MediaError("av_read_frame", message: "a time that no movie has"))
+            throw .media(MediaError("av_read_frame", message: "a time outside of the range of movies"))
         }
         return start + time - origin
     }

@@ -72,7 +72,7 @@ public final class JPEGDecompressor {
         let data = try bytes(jpeg, operation)
         // The library writes as much as the picture itself says, so planes for another one would overflow.
         guard try self.header(jpeg) == header else {
-            throw JPEGError(operation: operation, message: "the header is of another picture")
+            throw JPEGError(operation: operation, message: "the header belongs to another picture")
         }
         let (width, height) = (scale.scaled(header.width), scale.scaled(header.height))
         try planes.check(header.subsampling, width: width, operation)

@@ -62,7 +62,7 @@ public final class H264Encoder {
         guard (2...16384).contains(settings.width), (2...16384).contains(settings.height), settings.width % 2 == 0,
             settings.height % 2 == 0, let rate = UInt32(exactly: settings.rateNumerator),
             let base = UInt32(exactly: settings.rateDenominator), rate > 0, base > 0, settings.keyframeInterval > 0
-        else { throw H264Error(operation: "x264_encoder_open", message: "a size or rate that no stream can have") }
+        else { throw H264Error(operation: "x264_encoder_open", message: "H.264 does not support this size or rate") }
         var parameters = x264_param_t()
         guard x264_param_default_preset(&parameters, "ultrafast", "zerolatency") == 0 else {
             throw H264Error(operation: "x264_param_default_preset", message: "the library has no such preset")

@@ -45,7 +45,9 @@ struct CameraBusMatcher: ParsableCommand {
     var connections = 1024
 
     func validate() throws {
-        guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
+        guard Logger.Level(rawValue: logLevel) != nil else {
+            throw ValidationError("there is no log level '\(logLevel)'")
+        }
         guard (1...64).contains(renditions), connectionsPerUser > 0, connections > 0 else {
             throw ValidationError("a count is out of its range")
         }

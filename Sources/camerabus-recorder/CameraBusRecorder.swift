@@ -35,13 +35,15 @@ struct CameraBusRecorder: ParsableCommand {
     var logLevel = "info"
 
     func validate() throws {
-        guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
+        guard Logger.Level(rawValue: logLevel) != nil else {
+            throw ValidationError("there is no log level '\(logLevel)'")
+        }
         do {
-            guard try parsed().movie == movie else { throw ValidationError("--request is of another movie") }
+            guard try parsed().movie == movie else { throw ValidationError("--request belongs to another movie") }
         } catch let error as BusError {
             throw ValidationError("--request: \(error.message)")
         } catch is JSONError {
-            throw ValidationError("--request is no JSON")
+            throw ValidationError("--request is not valid JSON")
         }
     }
 

@@ -121,7 +121,9 @@ struct CameraBusWorker: ParsableCommand {
             throw ValidationError("there is no virtual profile '\(virtualProfile)'")
         }
         guard (1...1000).contains(maxZoom) else { throw ValidationError("--max-zoom takes a factor from 1 to 1000") }
-        guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
+        guard Logger.Level(rawValue: logLevel) != nil else {
+            throw ValidationError("there is no log level '\(logLevel)'")
+        }
         guard (1...64).contains(renditions), (0...3_600_000).contains(idleCloseMs),
             (0...3_600_000).contains(silenceLimitMs), connectionsPerUser > 0, connections > 0
         else { throw ValidationError("a count is out of its range") }

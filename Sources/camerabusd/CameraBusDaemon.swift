@@ -87,7 +87,7 @@ struct CameraBusDaemon: ServiceCommand {
 
     func validate() throws {
         for name in virtualProfile where VirtualProfile(rawValue: name) == nil {
-            throw ValidationError("there is no virtual profile '\(name)'; there are plain and iphone6")
+            throw ValidationError("there is no virtual profile '\(name)'; use plain or iphone6")
         }
         if virtualProfile.count > 64 { throw ValidationError("--virtual-profile is given more than 64 times") }
         if let virtual, !(0...64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 64") }

@@ -79,7 +79,7 @@ import Testing
         #expect(
             told("outputs[0].addOutput.livePhotoCaptureEnabled", "can't be true: a has no format")
                 == "invalidParams: --live is not possible: a has no format.")
-        #expect(told("settings.livePhoto", "is of a session") == "invalidParams: --live is of a session.")
+        #expect(told("settings.livePhoto", "needs a session") == "invalidParams: --live needs a session.")
     }
 
     @Test(arguments: [

@@ -182,7 +182,8 @@ public struct ConfigurationPlanner: Sendable {
         distinct.sort { ($0.minFrameDuration, $0.maxFrameDuration) < ($1.minFrameDuration, $1.maxFrameDuration) }
         let rates = distinct.map(\.told).joined(separator: ", ")
         return BusError(
-            .frameRateUnsupported, rates.isEmpty ? "\(problem)." : "\(problem); it takes \(rates) frames per second.",
+            .frameRateUnsupported,
+            rates.isEmpty ? "\(problem)." : "\(problem); it supports \(rates) frames per second.",
             ["ranges": .array(distinct.map(\.json))])
     }
 }

@@ -193,7 +193,7 @@ public struct MoviePlace: Hashable, Sendable {
         }
         guard fileType ?? ending == ending else {
             throw .invalidParams(
-                "fileType", "is \(fileType?.rawValue ?? ""), and the file is to end in .\(ending.rawValue)")
+                "fileType", "is \(fileType?.rawValue ?? ""), but the file name ends in .\(ending.rawValue)")
         }
         return (path, ending)
     }

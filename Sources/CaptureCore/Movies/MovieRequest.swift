@@ -246,7 +246,9 @@ extension MovieRequest {
             throw .invalidParams("path", "must be absolute")
         }
         root = try reader.text("root")
-        if let root, !MoviePlace.contains(root, path) { throw .invalidParams("root", "is not above the path") }
+        if let root, !MoviePlace.contains(root, path) {
+            throw .invalidParams("root", "must be a parent folder of the path")
+        }
         library = try reader.text("library")
         camera = try reader.known("camera").map { (value) throws(BusError) in
             try Device(json: value, path: "camera")
@@ -282,7 +284,7 @@ extension MovieRequest {
         session = try reader.text("session")
         rig = try reader.text("rig")
         guard let owner = LockHolder(keptJSON: try reader.required("owner")) else {
-            throw .invalidParams("owner", "is no process")
+            throw .invalidParams("owner", "is not a process id")
         }
         self.owner = owner
         note = reader.value("note") ?? .null

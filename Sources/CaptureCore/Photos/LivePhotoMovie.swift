@@ -86,7 +86,7 @@ public struct LivePhotoMovie: Hashable, Sendable {
     public init(json: JSONValue, path: String = "livePhotoMovie") throws(BusError) {
         var reader = try MemberReader(json, path: path)
         guard let identifier = LivePhotoIdentifier(text: try reader.string("contentIdentifier")) else {
-            throw .invalidParams(reader.path(of: "contentIdentifier"), "is no UUID")
+            throw .invalidParams(reader.path(of: "contentIdentifier"), "must be a UUID")
         }
         self.identifier = identifier
         dimensions = try Dimensions(from: &reader)

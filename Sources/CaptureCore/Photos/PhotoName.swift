@@ -71,7 +71,7 @@ public enum PhotoName {
         for (ending, type) in [(".jpg", PhotoFileType.jpeg), (".jpeg", .jpeg), (".dng", .dng)]
         where name.lowercased().hasSuffix(ending) {
             guard format ?? type == type else {
-                throw .invalidParams("name", "ends in \(ending), and the format is \(format?.rawValue ?? "")")
+                throw .invalidParams("name", "ends in \(ending), but the format is \(format?.rawValue ?? "")")
             }
             return String(name.dropLast(ending.count))
         }

@@ -99,7 +99,7 @@ extension PhotoOrder {
     public init(json: JSONValue) throws(BusError) {
         var reader = try MemberReader(json, path: "")
         job = try reader.string("job")
-        guard PhotoSettings.isUniqueID(job) else { throw .invalidParams("job", "is no uniqueID") }
+        guard PhotoSettings.isUniqueID(job) else { throw .invalidParams("job", "is not a uniqueID") }
         settings = try PhotoSettings(json: try reader.required("settings"))
         attaches = try reader.flag("attaches") ?? false
         place = try reader.known("place").map { (value) throws(BusError) in
@@ -145,7 +145,7 @@ extension PhotoPlace {
                 reader.path(of: "ids"), "must be the ids of 1 to \(PhotoSettings.bursts.upperBound) entries")
         }
         guard let owner = LockHolder(keptJSON: try reader.required("owner")) else {
-            throw .invalidParams(reader.path(of: "owner"), "is no process")
+            throw .invalidParams(reader.path(of: "owner"), "is not a process id")
         }
         self.owner = owner
         session = try reader.text("session")

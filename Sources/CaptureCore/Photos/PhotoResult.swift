@@ -172,7 +172,7 @@ extension PhotoResolution {
         format = try reader.word("format")
         dimensions = try Dimensions(from: &reader)
         guard let pixelFormat = PixelFormat(try reader.string("pixelFormat")) else {
-            throw .invalidParams(reader.path(of: "pixelFormat"), "is not a four-character code")
+            throw .invalidParams(reader.path(of: "pixelFormat"), "must be a four-character code such as \"YUYV\"")
         }
         self.pixelFormat = pixelFormat
         flash = try reader.flag("flash") ?? false

@@ -152,7 +152,9 @@ public enum SessionAction: Hashable, Sendable {
     private static func outputID(_ reader: inout MemberReader, _ name: String) throws(BusError) -> String {
         let id = try reader.string(name)
         let isID = (1...32).contains(id.utf8.count) && Topic.isNonce(Array(id.utf8))
-        guard isID else { throw .invalidParams(reader.path(of: name), "must be 1 to 32 of A-Z, a-z, 0-9, '_' and '-'") }
+        guard isID else {
+            throw .invalidParams(reader.path(of: name), "must be 1 to 32 characters of A-Z, a-z, 0-9, '_' and '-'")
+        }
         return id
     }
 
@@ -208,7 +210,7 @@ public enum SessionAction: Hashable, Sendable {
             return Int(channels)
         }
         options.isBlankWhenDenied = try setting(&reader, "whenDenied") { json, path throws(BusError) in
-            guard json == "blank" else { throw .invalidParams(path, "must be blank") }
+            guard json == "blank" else { throw .invalidParams(path, "must be \"blank\"") }
             return true
         }
         options.preRoll = try setting(&reader, "preRoll") { json, path throws(BusError) in

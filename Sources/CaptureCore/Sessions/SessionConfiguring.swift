@@ -260,7 +260,7 @@ extension SessionOutput {
         if kind == .photo { return try withPhoto(options, path: path) }
         guard options.preRoll == .keep, options.sceneMonitoring == .keep, options.livePhoto.isNone else {
             throw .invalidParams(
-                path, "preRoll, photoSettingsForSceneMonitoring and those of live photos are for photo outputs only")
+                path, "preRoll, photoSettingsForSceneMonitoring and the live photo options are for photo outputs only")
         }
         guard options.isBlankWhenDenied == .keep else {
             throw .invalidParams(path, "whenDenied is for movie outputs only; a denied topic publishes nothing")
@@ -313,8 +313,8 @@ extension SessionOutput {
         guard others == SessionAction.OutputOptions() else {
             throw .invalidParams(
                 path,
-                "a photo output has no options of its own but preRoll, photoSettingsForSceneMonitoring and those of "
-                    + "live photos"
+                "a photo output has only the options preRoll, photoSettingsForSceneMonitoring and those "
+                    + "of live photos"
             )
         }
         var output = self

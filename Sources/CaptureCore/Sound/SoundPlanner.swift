@@ -58,7 +58,8 @@ public struct SoundPlanner: Sendable {
                 let why = "\(change.device) doesn't have this format."
                 guard mode == .nearest else {
                     throw BusError(
-                        .formatUnsupported, "\(why) The nearest is \(given.words).", ["nearest": nearest])
+                        .formatUnsupported, "\(why) The nearest format that it has is \(given.words).",
+                        ["nearest": nearest])
                 }
                 plan.adjustments.append(
                     Adjustment(

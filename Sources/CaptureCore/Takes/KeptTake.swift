@@ -136,7 +136,7 @@ public struct KeptTake: Hashable, Sendable {
         var reader = try MemberReader(json, path: "")
         let take = try Take(id: id, keptJSON: try reader.required("take"))
         guard let owner = LockHolder(keptJSON: try reader.required("owner")) else {
-            throw .invalidParams("owner", "is no process")
+            throw .invalidParams("owner", "is not a process id")
         }
         self.init(
             take, name: try reader.string("name"), owner: owner, made: try reader.integer("made"),

@@ -259,7 +259,7 @@ public struct Take: Hashable, Sendable {
         current = try reader.known("current").map { (segment) throws(BusError) in try Segment(json: segment) }
         isFilled = reader.known("full")?.bool ?? false
         guard segments.count <= Self.maximumSegments, !isOver else {
-            throw .invalidParams("segments", "are too many, or of what is over")
+            throw .invalidParams("segments", "has too many entries, or the take has ended")
         }
         guard (current != nil) == (state == .recording || state == .ending) else {
             throw .invalidParams("current", "does not match the state \(state.rawValue)")

@@ -99,7 +99,7 @@ public final class ALSAMicrophone: AudioSource {
         guard formats.isEmpty else { return formats }
         throw SourceError(
             .refused, operation: "snd_pcm_hw_params_any", errno: EINVAL,
-            message: "\(pcm.name): it has no linear format of 16 bits or more")
+            message: "\(pcm.name): it has no linear PCM format of 16 bits or more")
     }
 
     /// nil: there is nothing to set.
@@ -192,7 +192,8 @@ public final class ALSAMicrophone: AudioSource {
         _ = try device(operation)
         guard !isCapturing else {
             throw SourceError(
-                .inUse, operation: operation, errno: EBUSY, message: "\(facts.pcm): not while it captures")
+                .inUse, operation: operation, errno: EBUSY,
+                message: "\(facts.pcm): the format can't be changed while it captures")
         }
         let made = try unsettled(format) { () throws(SourceError) in try configure(format).format }
         selection = made

@@ -30,7 +30,8 @@ public final class ALSAStream: SoundStream {
     public func read(into memory: UnsafeMutableRawBufferPointer) throws(SourceError) -> SoundPeriod? {
         guard let target = memory.baseAddress, memory.count >= format.periodBytes else {
             throw SourceError(
-                .failed, operation: "snd_pcm_readi", errno: EINVAL, message: "\(pcm.name): no room for a period")
+                .failed, operation: "snd_pcm_readi", errno: EINVAL,
+                message: "\(pcm.name): its buffer is smaller than a period")
         }
         do throws(ALSAError) {
             let status = try pcm.status()

@@ -73,7 +73,8 @@ public final class ClientCamera: UncontrolledSource {
     public func setFrameDuration(_ duration: FrameDuration) throws(SourceError) -> FrameDuration {
         if let own = source.frameDuration { return own }
         throw SourceError(
-            .refused, operation: "VIDIOC_S_PARM", errno: EINVAL, message: "\(identity.bus): its client decides the rate"
+            .refused, operation: "VIDIOC_S_PARM", errno: EINVAL,
+            message: "\(identity.bus): the program that publishes its frames sets the rate"
         )
     }
 
@@ -81,7 +82,8 @@ public final class ClientCamera: UncontrolledSource {
 
     public func injectFault(_ fault: VirtualFault) throws(SourceError) {
         throw SourceError(
-            .refused, operation: "fault", errno: EINVAL, message: "\(identity.bus): its client makes its own faults")
+            .refused, operation: "fault", errno: EINVAL,
+            message: "\(identity.bus): only virtual devices can be made to fail")
     }
 
     // MARK: Streaming

@@ -82,7 +82,8 @@ public final class ReplayCamera: UncontrolledSource {
         let given = try tryFormat(selection)
         guard player == nil else {
             throw SourceError(
-                .inUse, operation: "VIDIOC_S_FMT", errno: EBUSY, message: "\(identity.bus): not while it streams")
+                .inUse, operation: "VIDIOC_S_FMT", errno: EBUSY,
+                message: "\(identity.bus): the format can't be changed while it streams")
         }
         self.selection = given
         return given
@@ -102,7 +103,7 @@ public final class ReplayCamera: UncontrolledSource {
         guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
             throw SourceError(
                 .refused, operation: "VIDIOC_STREAMON", errno: EINVAL,
-                message: "\(identity.bus): \(selection.pixelFormat.name) has no layout")
+                message: "\(identity.bus): \(selection.pixelFormat.name) has no known memory layout")
         }
         let reader = try material.reader(selection)
         let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))

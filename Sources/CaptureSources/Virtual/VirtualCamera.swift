@@ -82,7 +82,8 @@ public final class VirtualCamera: VideoSource {
     private func requireStopped(_ operation: String) throws(SourceError) {
         guard sensor == nil else {
             throw SourceError(
-                .inUse, operation: operation, errno: EBUSY, message: "\(identity.bus): not while it streams")
+                .inUse, operation: operation, errno: EBUSY,
+                message: "\(identity.bus): the format can't be changed while it streams")
         }
     }
 
@@ -178,7 +179,7 @@ public final class VirtualCamera: VideoSource {
         guard !hasPriority else {
             throw SourceError(
                 .controlBusy, operation: "VIDIOC_S_EXT_CTRLS", errno: EBUSY,
-                message: "\(identity.bus): the kernel keeps other programs out while the device is locked",
+                message: "\(identity.bus): the device is locked, so the kernel lets no other program change it",
                 control: control)
         }
         try change(control, value, isOurs: false)
@@ -195,7 +196,7 @@ public final class VirtualCamera: VideoSource {
         guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
             throw SourceError(
                 .refused, operation: operation, errno: EINVAL,
-                message: "\(identity.bus): \(selection.pixelFormat.name) has no layout")
+                message: "\(identity.bus): \(selection.pixelFormat.name) has no known memory layout")
         }
         let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))
         sensor = try VirtualSensor(queue, selection, duration, index: index, state: state)

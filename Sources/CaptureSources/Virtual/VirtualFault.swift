@@ -139,7 +139,7 @@ struct VirtualFaults {
         if isBusyNext || now < busyUntil {
             isBusyNext = false
             throw SourceError(
-                .inUse, operation: operation, errno: EBUSY, message: "\(device): another program streams it")
+                .inUse, operation: operation, errno: EBUSY, message: "\(device): another program streams from it")
         }
         guard now < noSpaceUntil else { return }
         throw SourceError(

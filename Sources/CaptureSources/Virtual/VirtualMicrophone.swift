@@ -83,7 +83,8 @@ public final class VirtualMicrophone: AudioSource {
         try requireOpen(operation)
         guard sensor == nil else {
             throw SourceError(
-                .inUse, operation: operation, errno: EBUSY, message: "\(identity.bus): not while it captures")
+                .inUse, operation: operation, errno: EBUSY,
+                message: "\(identity.bus): the format can't be changed while it captures")
         }
         configure()
         try faults.refuseIfTold(operation, control: nil, device: identity.bus)
@@ -184,7 +185,7 @@ public final class VirtualMicrophone: AudioSource {
         case .corrupt, .pressure:
             throw SourceError(
                 .refused, operation: "fault", errno: EINVAL,
-                message: "\(identity.bus): a microphone reports neither damaged sound nor pressure")
+                message: "\(identity.bus): the faults 'corrupt' and 'pressure' are for cameras only")
         case .none:
             // Not before now: what the stall cost stays lost, also where the sensor's thread is late.
             let now = MonotonicClock.now()

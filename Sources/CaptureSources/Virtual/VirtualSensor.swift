@@ -106,7 +106,7 @@ final class VirtualSensor {
         guard let painter = VirtualPainter(selection, duration, camera: camera, slots: queue.slots.count) else {
             throw SourceError(
                 .noResources, operation: "VIDIOC_STREAMON", errno: ENOMEM,
-                message: "virtual:\(index): no memory to draw in")
+                message: "virtual:\(index): no memory for its pictures")
         }
         do {
             let stop = try EventDescriptor()

@@ -20,8 +20,8 @@ final class RemoteUserRegistry {
         guard !RemoteUser.uids.contains(sender.peer.uid) else {
             throw BusError(
                 .unauthorized,
-                "Users from \(RemoteUser.uids.lowerBound) on are clients on other machines; no local user may be "
-                    + "one of them.",
+                "User ids from \(RemoteUser.uids.lowerBound) on are reserved for clients on other machines; run the "
+                    + "program as another user.",
                 ["status": "restricted", "needed": "gateway"])
         }
         guard let principal = request.onBehalfOf else { return sender }
@@ -35,12 +35,13 @@ final class RemoteUserRegistry {
         if let other = names[uid], other != principal.name {
             throw BusError(
                 .unauthorized,
-                "The names '\(principal.name)' and '\(other)' have the same number; rename one of these keys.",
+                "The keys '\(principal.name)' and '\(other)' get the same user id; rename one of them.",
                 ["status": "restricted", "needed": "gateway"])
         }
         guard permission.setRemote(uid: uid, principal.role.authorization) else {
             throw BusError(
-                .limitExceeded, "The bus knows of too many clients on other machines.", ["limit": "remotes"])
+                .limitExceeded, "Too many clients on other machines have used this bus since it started.",
+                ["limit": "remotes"])
         }
         names[uid] = principal.name
         let peer = PeerAddress(uid: uid, gid: sender.peer.gid, pid: sender.peer.pid)

@@ -107,7 +107,9 @@ final class AutomaticControlSwitch {
     }
 
     private static let notWritten = BusError(
-        .internalError, "The state of an automatic control could not be written to the disk.")
+        .internalError,
+        "The present value of an automatic control could not be written to the disk, so the control was not "
+            + "changed; see the coordinator's log.")
 
     /// Turns it off if it was turned on for sessions or movies; what is in the way is waited for. It is not held
     /// against a client that has set the control itself.

@@ -135,8 +135,8 @@ final class ProfileService: MethodService {
                 guard let worker = workers.worker(of: settings.uniqueID) else {
                     throw BusError(
                         .deviceNotFound,
-                        "\(settings.name) (\(settings.uniqueID)), which the profile was saved of, is not there; "
-                            + "name the devices to set.", ["device": .string(settings.uniqueID)])
+                        "The profile is from \(settings.name) (\(settings.uniqueID)), which is not connected; name the "
+                            + "devices to set.", ["device": .string(settings.uniqueID)])
                 }
                 return (worker, settings)
             }

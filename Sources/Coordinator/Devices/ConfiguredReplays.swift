@@ -11,7 +11,7 @@ extension Configuration {
     ) throws(ParseError) -> ReplayDescription {
         guard let path = try entry.string("path"), path.hasPrefix("/"), path.utf8.count <= 4095 else {
             throw ParseError(
-                description: "replay.path: the absolute path of a movie or of a folder with pictures is needed")
+                description: "replay.path must be the absolute path of a movie or of a folder with pictures")
         }
         let name = try entry.string("name") ?? ReplayDescription.name(of: path)
         let loops = try entry.boolean("loop") ?? true
@@ -25,9 +25,9 @@ extension Configuration {
     ) throws(ParseError) -> ReplayDescription {
         guard !Slug.name(replay.name, limit: 32).isEmpty, replay.name.utf8.count <= 100 else {
             throw ParseError(
-                description: "replay.name: '\(replay.name)' is no name: 1 to 100 bytes, with a letter or digit")
+                description: "replay.name: '\(replay.name)' must have 1 to 100 bytes, with a letter or digit")
         }
-        guard others.count < 64 else { throw ParseError(description: "replay: there are more than 64") }
+        guard others.count < 64 else { throw ParseError(description: "replay: at most 64 are possible") }
         if others.contains(where: { $0.uniqueID == replay.uniqueID }) {
             throw ParseError(description: "replay: two are called '\(replay.name)'; give one another name")
         }

@@ -30,7 +30,7 @@ final class DeviceResolver {
     func worker(_ id: String, _ path: String, _ media: MediaType?) throws(BusError) -> WorkerHandle {
         guard let worker = workers[id] else { throw .deviceNotFound(id, known: workers.deviceIDs) }
         guard media == nil || worker.device.identity.mediaType == media else {
-            throw .invalidParams(path, "\(id) is no \(media == .audio ? "microphone" : "camera")")
+            throw .invalidParams(path, "\(id) is not a \(media == .audio ? "microphone" : "camera")")
         }
         guard worker.device.isPlugged else { throw worker.notReady }
         return worker
@@ -73,7 +73,7 @@ final class DeviceResolver {
     /// Refuses microphones where only cameras make sense.
     func checkCameras(_ devices: [String], _ what: String) throws(BusError) {
         for device in devices where workers[device]?.device.identity.mediaType == .audio {
-            throw .invalidParams("devices", "\(device) is a microphone; \(what) is of cameras")
+            throw .invalidParams("devices", "\(device) is a microphone; \(what) is for cameras only")
         }
     }
 

@@ -96,7 +96,9 @@ final class SourceRegistry {
         }
         guard watch(source) else {
             throw BusError(
-                .unauthorized, "A source ends with its process, and the bus can't see this process.",
+                .unauthorized,
+                "The bus can't see this process (pid 0 in bus.hello), so it could not remove the source when the "
+                    + "process ends; run the program outside of containers.",
                 ["status": "denied", "needed": "a process in the bus's own namespace"])
         }
         sources[source.uniqueID] = source

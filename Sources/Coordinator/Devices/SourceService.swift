@@ -71,7 +71,7 @@ final class SourceService: MethodService {
     private func readSource(_ call: Call) throws(BusError) -> ClientSource {
         let name = call.string("name") ?? ""
         guard !Slug.name(name, limit: 32).isEmpty else {
-            throw .invalidParams("name", "must have a letter or digit of ASCII")
+            throw .invalidParams("name", "must contain an ASCII letter or digit")
         }
         guard !rigs.isRig(Slug.name(name, limit: 32)) else {
             throw .invalidParams("name", "'\(name)' is the name of a rig")
@@ -80,7 +80,7 @@ final class SourceService: MethodService {
         let width = Int(clamping: format?["width"]?.integer ?? 0)
         let height = Int(clamping: format?["height"]?.integer ?? 0)
         guard let pixelFormat = format?["pixelFormat"]?.string.flatMap({ PixelFormat($0) }) else {
-            throw .invalidParams("format.pixelFormat", "is no pixel format")
+            throw .invalidParams("format.pixelFormat", "is not a pixel format")
         }
         var frameDuration: FrameDuration?
         if let rate = call.params["frameRate"] {

@@ -76,7 +76,7 @@ final class MovieStarts {
     func late(_ devices: [MovieRequest.Device]) -> BusError {
         for device in devices { if let error = trouble(device) { return error } }
         return BusError(
-            .interrupted, "No picture came within \(Self.patience / 1000) seconds; try again.",
+            .interrupted, "No picture arrived within \(Self.patience / 1000) seconds; try again.",
             ["interruption": "noFrames", "device": devices.first.map { .string($0.id) } ?? .null])
     }
 
@@ -94,7 +94,7 @@ final class MovieStarts {
         case .deviceLost, .formatChanged:
             for device in movie.devices { if let error = trouble(device) { return error } }
             return BusError(
-                .interrupted, "\(movie.devices.first?.id ?? "The device") gave no pictures; try again.",
+                .interrupted, "\(movie.devices.first?.id ?? "The device") delivered no pictures; try again.",
                 ["interruption": "noFrames"])
         case .maximumFileSizeReached:
             return .invalidParams("maxFileSize", "is too small for the first frame of the movie")

@@ -29,7 +29,7 @@ extension MovieRequestReader {
     func subject(_ call: Call) throws(BusError) -> MovieSubject {
         let named = ["session", "rig"].filter { call.params[$0] != nil }
         guard named.count < 2, named != ["rig"] || call.params["device"] == nil else {
-            throw .invalidParams(named.last ?? "rig", "a movie is of a session, of a device, or of a rig's devices")
+            throw .invalidParams(named.last ?? "rig", "can't be combined; name a device, a session or a rig")
         }
         var subject = MovieSubject()
         if let session = call.string("session") {
@@ -49,11 +49,11 @@ extension MovieRequestReader {
                 subject.cameras = [worker]
             }
         } else {
-            throw .invalidParams("device", "is missing: name a device, a session or a rig")
+            throw .invalidParams("device", "is missing; name a device, a session or a rig")
         }
         if let microphone = call.string("microphone") {
             guard !subject.cameras.isEmpty else {
-                throw .invalidParams("microphone", "the device is a microphone already")
+                throw .invalidParams("microphone", "can't be added: the device is itself a microphone")
             }
             subject.microphone = try resolver.worker(microphone, "microphone", .audio)
         }
@@ -69,7 +69,7 @@ extension MovieRequestReader {
                 ["status": "denied", "needed": "admin", "session": .string(id)])
         }
         guard call.params["detached"] == nil else {
-            throw .invalidParams("detached", "the movie of a session ends with the session")
+            throw .invalidParams("detached", "can't be used with a session: its movie ends with the session")
         }
         guard let output = session.outputs.first(where: { $0.kind == .movie }) else {
             throw .invalidParams(

@@ -38,7 +38,7 @@ extension AuthorizationService: MethodService {
         let reason = (call.string("reason") ?? "")
         // An administrator reads it on a terminal.
         guard reason.unicodeScalars.allSatisfy({ !$0.properties.isDefaultIgnorableCodePoint && $0.isPrintable }) else {
-            return respond(.failure(.invalidParams("reason", "is one line of text, without control characters")))
+            return respond(.failure(.invalidParams("reason", "must be one line of text, without control characters")))
         }
         guard reason.unicodeScalars.contains(where: { !$0.properties.isWhitespace }) else {
             return respond(

@@ -131,9 +131,8 @@ final class AuthorizationService: ProblemReporter {
             let role = table.role(uid: uid, groups: [])
             return BusError(
                 .unauthorized,
-                "The key of this client has the role '\(role.rawValue)', which is not enough for that; 'camerabus "
-                    + "keys', typed by an "
-                    + "administrator of the bus, gives another.",
+                "The key of this client has the role '\(role.rawValue)', which does not allow this; an administrator "
+                    + "of the bus can change it with 'camerabus keys role'.",
                 [
                     "status": .string(AuthorizationStatus.restricted.rawValue),
                     "needed": status == .authorized ? "control" : .string(media.rawValue),
@@ -200,7 +199,8 @@ final class AuthorizationService: ProblemReporter {
             completion(
                 .failure(
                     BusError(
-                        .limitExceeded, "Too many requests for permission wait; try again without wait, or later.",
+                        .limitExceeded,
+                        "Too many requests are waiting for permission; try again later, or without 'wait'.",
                         ["limit": "authorizationWaiters", "maximum": JSONValue(Self.maximumWaitersPerUser)])))
             return nil
         }
@@ -362,14 +362,14 @@ final class AuthorizationService: ProblemReporter {
         case .configured where RemoteUser.uids.contains(uid):
             return .invalidParams(
                 "uid",
-                "uid \(uid) is a client on another machine, whose key says what it may; 'camerabus keys role' changes "
-                    + "that"
+                "uid \(uid) is a client on another machine; its key sets its permission, and 'camerabus keys role' "
+                    + "changes that"
             )
         case .configured(let role):
             let who =
                 uid == 0 ? "root is an administrator" : "the configuration gives uid \(uid) the role '\(role.rawValue)'"
             return .invalidParams(
-                "uid", "\(who), which overrides decisions of administrators; change [permission] there")
+                "uid", "\(who), and that can't be changed here; change [permission] in camerabus.toml")
         case .tooMany(let maximum):
             return BusError(
                 .limitExceeded, "There are requests or decisions for too many users; reset some of them.",

@@ -79,11 +79,11 @@ final class PhotoAccess {
         return movie.map { movie in
             let what =
                 request.settings.highResolution
-                ? "which can't change its size; take the photo without highResolution"
-                : "which would have the exposures of a bracket; take the photo without it"
+                ? "can't change its size; take the photo without highResolution"
+                : "would show the exposures of a bracket; take the photo without a bracket"
             return BusError(
                 .recordingInProgress,
-                "A movie of \(movie.request.camera?.id ?? "the camera") is being made, \(what), or end the movie.",
+                "The running movie of \(movie.request.camera?.id ?? "the camera") \(what), or end the movie.",
                 ["movie": .string(movie.id)])
         }
     }

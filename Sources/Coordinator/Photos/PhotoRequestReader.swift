@@ -47,7 +47,7 @@ final class PhotoRequestReader {
         guard request.duration <= Self.maximumDuration else {
             let name = settings.bracket == nil ? "interval" : "bracket"
             throw .invalidParams(
-                "settings.\(name)", "makes the photos take more than \(Self.maximumDuration / 1_000_000_000) seconds")
+                "settings.\(name)", "makes the photos last more than \(Self.maximumDuration / 1_000_000_000) seconds")
         }
         try addCameras(call, to: &request)
         if settings.isLive { try addLivePhoto(to: &request) }
@@ -73,7 +73,7 @@ final class PhotoRequestReader {
         let named = ["devices", "rig", "session", "device"].filter { call.params[$0] != nil }
         guard named.count == 1 || named == ["session", "device"] else {
             throw .invalidParams(
-                named.first ?? "device", "a photo is of a device, of several, of a session's camera, or of a rig's")
+                named.first ?? "device", "name one of: devices, a session, a rig")
         }
         if let session = call.string("session") { return try addCameras(of: session, call, to: &request) }
         var devices = call.string("device").map { [$0] } ?? []
@@ -143,7 +143,9 @@ final class PhotoRequestReader {
         request.isStored = named?.contains("library") ?? (places.current.library != nil)
         request.isAttached = named?.contains("reply") ?? !request.isStored
         request.name = call.string("name")
-        guard request.isStored || request.isAttached else { throw .invalidParams("deliver", "names nothing") }
+        guard request.isStored || request.isAttached else {
+            throw .invalidParams("deliver", "must not be empty; use \"library\", \"reply\" or both")
+        }
         // An invalid name is the client's mistake and refused at once.
         _ = try request.stem(of: request.devices.first ?? "", time: "")
         guard request.isStored else { return }

@@ -240,7 +240,7 @@ final class PhotoService: MethodService {
             ["limit": "photoReply", "maximum": JSONValue(maximumReply)])
     }
 
-    private static let notGiven = BusError(.internalError, "A worker has not delivered its photo.")
+    private static let notGiven = BusError(.internalError, "A camera's worker did not deliver its photo; try again.")
 
     private static func key(_ uniqueID: String, _ photo: PhotoResult) -> String { "\(uniqueID)/\(photo.index)" }
 

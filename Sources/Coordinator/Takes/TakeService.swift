@@ -88,7 +88,7 @@ final class TakeService: MethodService {
                 ["status": "denied", "needed": "admin", "session": .string(id)])
         }
         guard call.params["detached"] == nil else {
-            throw .invalidParams("detached", "the segments of a session end with the session")
+            throw .invalidParams("detached", "can't be used with a session: its segments end with the session")
         }
         guard session.outputs.contains(where: { $0.kind == .movie }) else {
             throw .invalidParams(
@@ -123,7 +123,7 @@ final class TakeService: MethodService {
             var subject = try reader.subject(segment)
             try reader.checkMayRecord(call.caller, &subject)
             guard var request = try reader.requests(segment, subject).first else {
-                throw .invalidParams("take", "there is nothing to be recorded")
+                throw .invalidParams("take", "has no camera and no microphone to record")
             }
             var note = RunningMovie.Note(json: request.note)
             note.isSegment = true
@@ -206,7 +206,7 @@ final class TakeService: MethodService {
                     isOwn: call.caller.peer.uid == CurrentProcess.uid)
             } catch {
                 guard error.data["path"] == "fileType" else { throw error }
-                throw .invalidParams(call.params["path"] == nil ? "name" : "path", "has to end in .mp4")
+                throw .invalidParams(call.params["path"] == nil ? "name" : "path", "must end in .mp4")
             }
             try places.checkLinks(target)
             try takes.finish(take.id, target) { respond($0.mapError { Self.asNamed($0, call) }) }

@@ -76,7 +76,7 @@ package struct SubscriptionTable {
             } else if topic.kind == .audio {
                 "a camera and has no sound; subscribe to frame"
             } else {
-                "a camera and no rig; subscribe to frame"
+                "a camera, not a rig; subscribe to frame"
             }
         throw BusError(
             .formatUnsupported, "\(topic.device) is \(instead)/\(topic.device)/native/.", ["nearest": .null])

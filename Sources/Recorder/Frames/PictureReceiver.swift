@@ -86,7 +86,7 @@ final class PictureReceiver: @unchecked Sendable {
             wait.reason
                 ?? BusError(
                     .deviceDisconnected,
-                    "\(camera.id) has given no picture\(hasTurn ? "" : " to go on with") for \(wait.limit) ms."))
+                    "\(camera.id) has delivered no \(hasTurn ? "" : "usable ")picture for \(wait.limit) ms."))
     }
 
     // The movie, if it is of this camera.

@@ -154,7 +154,7 @@ final class SoundReceiver: @unchecked Sendable {
             .deviceLost,
             wait.reason
                 ?? BusError(
-                    .deviceDisconnected, "\(microphone.id) has given no sound for \(wait.limit) ms."))
+                    .deviceDisconnected, "\(microphone.id) has delivered no sound for \(wait.limit) ms."))
     }
 
     private func take(_ count: Int) {

@@ -126,7 +126,7 @@ public final class LivePhotoRecorder {
         case .suspend(let isSuspended):
             give(.suspend(order: number, isSuspended, at: MonotonicClock.now()), number, .success([:]))
         case .pause, .resume, .blank, .input:
-            reply(number, .failure(.invalidParams("do", "this recorder makes live photos")))
+            reply(number, .failure(.invalidParams("do", "this recorder makes live photos only")))
         }
     }
 

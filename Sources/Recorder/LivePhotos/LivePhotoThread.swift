@@ -318,7 +318,13 @@ final class LivePhotoThread: @unchecked Sendable {
         isFinishing = true
         let end = mailbox.end ?? RecorderMailbox.End(reason: .stopped, error: nil)
         if end.isCancelled {
-            for movie in movies { give(up: movie, BusError(.cancelled, "The live photos were cancelled.")) }
+            for movie in movies {
+                give(
+                    up: movie,
+                    BusError(
+                        .cancelled,
+                        "The live photo was cancelled because its session was stopped or changed; take it again."))
+            }
             for file in files { File.remove(file.path) }
         } else {
             while step() {}

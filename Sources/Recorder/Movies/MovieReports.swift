@@ -53,7 +53,7 @@ extension MovieThread {
         case .file(let error):
             switch error.code {
             case ENOSPC, EDQUOT: .diskFull(request.path)
-            case EEXIST: .invalidParams("path", "there is a file already: \(request.path)")
+            case EEXIST: .invalidParams("path", "this file exists already: \(request.path)")
             case ELOOP where request.root != nil, EXDEV where request.root != nil:
                 BusError(
                     .pathNotAllowed, "A link leads from \(request.root ?? "") to \(request.path), and is not followed.",

@@ -39,7 +39,7 @@ struct PictureTrackPlan: Hashable, Sendable {
                 return .refuse(
                     .invalidParams(
                         isTurned ? "orientation" : "settings.video.width",
-                        "a picture that is stored as it comes can't be changed; take the codec h264"))
+                        "pictures that are stored unchanged can't be rotated, mirrored or scaled; use h264"))
             }
             return .record(PictureTrackPlan(kind: kind, layout: layout))
         }
@@ -72,7 +72,7 @@ struct PictureTrackPlan: Hashable, Sendable {
             guard canHold(format, request.fileType) else {
                 let holder = request.url?.scheme.rawValue ?? request.fileType.rawValue
                 return .refuse(
-                    .invalidParams("codec", "the camera gives \(format.name), which \(holder) can't hold; use h264"))
+                    .invalidParams("codec", "the camera delivers \(format.name), which \(holder) can't hold; use h264"))
             }
             return asIs(.raw)
         case .automatic:

@@ -255,8 +255,7 @@ public final class Recorder {
                 .failure(
                     BusError(
                         .formatUnsupported,
-                        "There is no picture that can replace "
-                            + "it.", ["nearest": .null])))
+                        "Blank pictures or silence can't be made in this movie's format.", ["nearest": .null])))
         }
         mailbox.withdraw(media)
         // What is in was taken while it was allowed.

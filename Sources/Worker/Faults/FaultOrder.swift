@@ -12,11 +12,13 @@ extension VirtualFault {
         case "crash": self = .crash
         case "busy": self = .busy(milliseconds: milliseconds)
         case "slow":
-            guard let milliseconds else { throw .invalidParams("milliseconds", "is needed for slow") }
+            guard let milliseconds else { throw .invalidParams("milliseconds", "is required for slow") }
             self = .slow(milliseconds: milliseconds)
         case "refuse": self = .refuse(control: json["control"]?.string)
         case "meddle":
-            guard let control = json["control"]?.string else { throw .invalidParams("control", "is needed for meddle") }
+            guard let control = json["control"]?.string else {
+                throw .invalidParams("control", "is required for meddle")
+            }
             self = .meddle(control: control, value: try ControlValue(json: json["value"] ?? .null, path: "value"))
         case "unplug": self = .unplug
         case "replug": self = .replug
@@ -24,17 +26,17 @@ extension VirtualFault {
         case "noSpace": self = .noSpace(milliseconds: milliseconds)
         case "rate":
             guard let percent = try Self.integer("percent", json, 1...1000) else {
-                throw .invalidParams("percent", "is needed for rate")
+                throw .invalidParams("percent", "is required for rate")
             }
             self = .rate(percent: percent)
         case "drift":
             guard let parts = try Self.integer("partsPerMillion", json, -100_000...100_000) else {
-                throw .invalidParams("partsPerMillion", "is needed for drift")
+                throw .invalidParams("partsPerMillion", "is required for drift")
             }
             self = .drift(partsPerMillion: parts)
         case "pressure":
             guard let level = json["level"]?.string.flatMap(SystemPressureLevel.init) else {
-                throw .invalidParams("level", "is needed for pressure")
+                throw .invalidParams("level", "is required for pressure")
             }
             self = .pressure(level: level, milliseconds: milliseconds)
         case "none": self = .none

@@ -15,7 +15,7 @@ struct OrderFences {
 
     /// - Throws: `invalidParams` where the order names none.
     mutating func lock(_ order: WorkerOrder) throws(BusError) {
-        guard let fence = order.fence else { throw .invalidParams("fence", "is needed to lock") }
+        guard let fence = order.fence else { throw .invalidParams("fence", "is required to lock") }
         raise(to: fence)
         ofLock = fence
     }
@@ -50,7 +50,7 @@ struct OrderFences {
     func lost(to fence: UInt64) -> BusError {
         BusError(
             .lockLost,
-            "The lock on \(device) has ended, and another client had the device since; take a new one with "
+            "The lock on \(device) has ended, and another client has locked the device since; take a new one with "
                 + "device.lock.",
             ["device": .string(device), "fence": JSONValue(fence)])
     }

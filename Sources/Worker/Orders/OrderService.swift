@@ -184,7 +184,9 @@ final class OrderService: OrderHandler {
         case .rampZoom(let wish, let owner): rampZoom(wish, by: owner, order.fence ?? 0, finish)
         case .cancelZoom: endZoom(order, finish)
         case .fault(let json):
-            guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
+            guard let onFault else {
+                return finish(.failure(BusError(.internalError, "Only virtual devices can be made to fail.")))
+            }
             onFault(json, finish)
         case .lock, .unlock, .session, .halt, .stop, .knownControls, .who, .plugged, .pluggedMicrophone, .admit,
             .preparePhoto, .takePhoto, .publishPhoto, .keepFromLibrary, .dropPhoto:

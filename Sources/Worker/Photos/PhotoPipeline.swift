@@ -95,7 +95,7 @@ final class PhotoPipeline {
             tasks.first { $0.order.job == job }?.maker.keepFromLibrary()
             answer(.success([:]))
         case .dropPhoto(let job): drop(job, answer)
-        default: answer(.failure(BusError(.internalError, "\(device) received something else than its photo.")))
+        default: answer(.failure(BusError(.internalError, "\(device) received an order that is not about photos.")))
         }
     }
 
@@ -114,10 +114,10 @@ final class PhotoPipeline {
                         ["limit": "photos", "maximum": JSONValue(Self.maximumTasks)])))
         }
         if let place = order.place, place.ids.count < order.settings.photosPerDevice {
-            return answer(.failure(.invalidParams("place.ids", "are fewer than the photos")))
+            return answer(.failure(.invalidParams("place.ids", "must have one id per photo")))
         }
         guard order.identifier == nil || order.settings.photosPerDevice == 1 else {
-            return answer(.failure(.invalidParams("livePhoto", "is one photo")))
+            return answer(.failure(.invalidParams("livePhoto", "can't be combined with several photos")))
         }
         if let moment = order.moment { return preparePast(order, moment, answer) }
         tasks.append(PhotoTask(order, PhotoMaker(order, device: device, files), answer))

@@ -180,7 +180,7 @@ final class MicrophoneStream {
         lost(
             SourceError(
                 .failed, operation: "capture",
-                message: "the microphone has given no sound for \(limit / 1_000_000) ms"))
+                message: "the microphone has delivered no sound for \(limit / 1_000_000) ms"))
     }
 
     private func take() {

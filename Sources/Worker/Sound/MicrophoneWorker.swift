@@ -67,8 +67,8 @@ public final class MicrophoneWorker {
                 perUser: options.connectionsPerUser, total: options.connections, lasting: nil,
                 unauthorized: BusError(
                     .unauthorized,
-                    "This user may not hear this microphone; authorization.status says why, and 'camerabus ask audio "
-                        + "--reason TEXT' asks for it.",
+                    "This user has no permission for this microphone. authorization.status says why; 'camerabus ask "
+                        + "audio --reason TEXT' requests it.",
                     ["status": "denied", "needed": "audio"]))
             let clock = CallClock()
             let thread = try DeviceThread(
@@ -281,8 +281,8 @@ public final class MicrophoneWorker {
     private var obstacle: BusError? {
         let halt = BusError(
             .interrupted,
-            "\(options.device) was stopped, as the machine is under too much pressure; its sound comes again when that "
-                + "is over.",
+            "\(options.device) was stopped because the system pressure is too high; it starts again when the pressure "
+                + "falls.",
             [
                 "device": .string(options.device),
                 "interruption": .string(InterruptionReason.videoDeviceNotAvailableDueToSystemPressure.rawValue),

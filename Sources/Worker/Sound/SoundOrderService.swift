@@ -157,7 +157,9 @@ final class SoundOrderService: OrderHandler {
             finish(.success([:]))
         case .readControls: readControls(finish)
         case .fault(let json):
-            guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
+            guard let onFault else {
+                return finish(.failure(BusError(.internalError, "Only virtual devices can be made to fail.")))
+            }
             onFault(json, finish)
         default: finish(.success([:]))
         }

@@ -54,7 +54,7 @@ import Testing
 
     @Test func `a part that finds a file already is followed by the one behind it`() throws {
         let taken = MovieResult(
-            .writeFailed, error: .invalidParams("path", "there is a file already"), path: "/v/belt-2.mp4", isKept: false
+            .writeFailed, error: .invalidParams("path", "this file exists"), path: "/v/belt-2.mp4", isKept: false
         )
         var request = Self.request(continues: true, crashes: [7], part: 2)
         for part in 3...10 {

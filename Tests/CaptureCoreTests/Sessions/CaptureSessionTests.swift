@@ -72,7 +72,7 @@ import Testing
             (["removeInput": "front"], .invalidParams, "'front' is not an input of this session"),
             (
                 ["setOutput": ["output": "photo", "width": 100]], .invalidParams,
-                "a photo output has no options of its own but preRoll, photoSettingsForSceneMonitoring and those of "
+                "a photo output has only the options preRoll, photoSettingsForSceneMonitoring and those of "
                     + "live photos"
             ),
             (
