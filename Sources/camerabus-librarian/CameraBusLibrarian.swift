@@ -53,7 +53,7 @@ struct CameraBusLibrarian: ParsableCommand {
 
     func run() throws {
         guard let json = try? JSONValue(parsing: request), let request = LibrarianRequest(json: json) else {
-            throw ValidationError("standard input is not a request")
+            throw ValidationError("--request is not a valid request")
         }
         let runtimeDirectory: RuntimeDirectory
         do throws(RuntimeDirectory.PathError) {

@@ -9,14 +9,15 @@ struct CallCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "call", abstract: "Calls any method of the bus and prints its result.",
         discussion: """
-            'camerabus call bus.methods' lists the methods with the schemas of their parameters and results. A method \
-            that takes a lock gets $CAMERABUS_LOCK unless its parameters contain 'lock'. The time in 'wait' is added \
-            to --timeout. A request may have 1 MiB.
+            'camerabus call bus.methods' lists the methods with the schemas of their parameters and results. A request \
+            has at most 1 MiB. If a method has a parameter "lock" and you don't give it, the value of $CAMERABUS_LOCK \
+            is used. If the parameters contain "wait" (milliseconds), the command waits that much longer than \
+            --timeout.
 
-            A lock from device.lock ends with the process that requested it, which is this program. Give the lock a \
-            "lease" (in milliseconds), or use 'camerabus lock'.
+            A lock from 'camerabus call device.lock' ends at once, because this program ends. To keep it, add "lease": \
+            MILLISECONDS to the parameters, or use 'camerabus lock'.
 
-            With --json the result is printed in one line.
+            The result is printed in several lines, with --json in one line.
 
             EXAMPLES:
               camerabus call bus.ping

@@ -7,7 +7,7 @@ struct StatusCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", abstract: "Shows the bus, your permissions, the devices and the locks.",
         discussion: """
-            With --json: {"bus": the answer of bus.hello, "directory": …, "devices": […], "locks": […],
+            With --json: {"bus": the result of the method bus.hello, "directory": …, "devices": […], "locks": […],
             "problems": [{"reason": …, "message": …}]}.
             """)
 

@@ -6,12 +6,13 @@ struct ControlsCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "controls", abstract: "Lists the controls of a device with their ranges and values.",
         discussion: """
-            The first table lists the standard controls that this camera supports, and their allowed values. They \
-            mean the same on every camera. The second table lists the driver's own controls. Their types and flags \
-            have the names that v4l2-ctl uses; units depend on the driver. The items of a menu are listed below it; \
-            pass the number or the name of an item to 'camerabus set'.
+            The first table lists the standard controls that this camera supports, and their allowed values. Standard \
+            controls mean the same on every camera. The second table lists the driver's own controls. Their types and \
+            flags have the names that v4l2-ctl uses; units depend on the driver. The items of a menu are listed below \
+            it; pass the number or the name of an item to 'camerabus set'.
 
-            With --json: {"controls": […], "cameraControls": […], "supports": {…}}, as device.controls returns them.
+            With --json: the result of the method device.controls. "cameraControls" are the standard controls, \
+            "controls" the driver's own, and "supports" has all standard controls, false if this camera lacks one.
 
             EXAMPLES:
               camerabus controls cam0

@@ -12,7 +12,7 @@ struct ExposeCommand: DeviceCommand {
             has locked the device by then, the exposure is not locked, and the event exposureLockFailed is published. \
             To expose once for the current picture: camerabus set DEVICE exposureMode=autoExpose.
 
-            With --json: the answer of device.expose.
+            With --json: the result of the method device.expose.
 
             EXAMPLES:
               camerabus expose cam0 0.9,0.4

@@ -10,7 +10,7 @@ struct FocusCommand: DeviceCommand {
             camerabus set DEVICE lensPosition=0.3. 'camerabus controls DEVICE' shows whether the camera has these \
             controls.
 
-            With --json: the answer of device.focus.
+            With --json: the result of the method device.focus.
 
             EXAMPLES:
               camerabus focus cam0 0.5,0.5

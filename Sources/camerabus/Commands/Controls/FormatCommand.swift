@@ -6,15 +6,16 @@ struct FormatCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "format", abstract: "Shows or changes the format and the frame rate of a device.",
         discussion: """
-            Without a size, --pixel and --fps (of a microphone: --sample, --rate and --channels) the active format is \
-            shown. Settings that are not given keep their values if possible. Either the whole change is made, or \
-            nothing. If the exact values are not possible, the change is refused and the nearest possible values are \
-            shown; with --nearest these are set and shown.
+            If you give none of size, --pixel and --fps (for a microphone: none of --sample, --rate and --channels), \
+            the active format is shown. The frame rate and the controls keep their values if possible. A new size \
+            without --pixel selects the best pixel format for that size. If one value is not possible, nothing is \
+            changed, and the nearest possible values are shown; with --nearest these are set and shown.
 
-            The lock is that of --lock or $CAMERABUS_LOCK. Without one the device is locked only for this change.
+            With the token of a lock ('camerabus lock') in --lock or $CAMERABUS_LOCK, the command uses that lock. \
+            Without one the device is locked only for this change.
 
-            With --json: the answer of device.configure; without a change the device's activeFormat, frameDuration and \
-            generation.
+            With --json: the result of the method device.configure; without a change the device's activeFormat, \
+            frameDuration and generation (a number that rises with each change of the device).
 
             EXAMPLES:
               camerabus format cam0 1280x720
@@ -49,7 +50,10 @@ struct FormatCommand: BusCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Frames per second: 30, 29.97, or exactly 30000/1001 (default: the current rate, else one of the format).",
+            """
+            Frames per second: 30, 29.97, or exactly 30000/1001 (default: the current rate if the format has it, else \
+            a rate that it has).
+            """,
             valueName: "rate"))
     var fps: FrameRateArgument?
 

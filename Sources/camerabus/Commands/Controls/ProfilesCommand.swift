@@ -71,7 +71,7 @@ extension ProfilesCommand {
             abstract: "Stores the current settings of devices; replaces a profile of the same name.",
             discussion: """
                 The profile contains the controls that can be set, without those that an automatic mode sets. With \
-                --json: the answer of profile.save.
+                --json: the result of the method profile.save.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -100,7 +100,7 @@ extension ProfilesCommand {
                 controls that a device does not have are left out.
 
                 The lock is that of --lock or $CAMERABUS_LOCK. Without one the devices are locked only for this \
-                change. With --json: the answer of profile.apply.
+                change. With --json: the result of the method profile.apply.
                 """)
 
         @OptionGroup var options: GlobalOptions

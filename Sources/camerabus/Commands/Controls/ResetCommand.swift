@@ -8,7 +8,7 @@ struct ResetCommand: DeviceCommand {
         discussion: """
             Other controls are not changed. The controls that were set are printed.
 
-            With --json: the answer of device.resetFocusAndExposure.
+            With --json: the result of the method device.resetFocusAndExposure.
 
             EXAMPLES:
               camerabus reset cam0

@@ -4,21 +4,23 @@ import JSON
 
 struct SetCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes controls of a device: all of them, or none.",
+        commandName: "set",
+        abstract: "Changes one or more controls of a device. If one is not possible, none is changed.",
         discussion: """
             A value is one of: an integer (also 0x…); on or off (also yes or no, true or false); the number or name of \
             a menu item; text ("…" is always text); 1,2,3 for a control of several numbers. Name a button without a \
             value to press it. One command sets at most 256 controls.
 
             The standard controls (focusMode, exposureDuration, …) mean the same on every camera; 'camerabus controls' \
-            lists them first. Their numbers may have fractions; a point is x,y, and gains are red,blue. They can be \
-            set together with the driver's own controls.
+            lists them first, with their units. Their numbers may have decimals: 0.01. A point is x,y, each from 0 to \
+            1, from the top left of the picture. Gains are red,blue. Standard controls and the driver's own controls \
+            can be set together.
 
-            The command uses the lock of --lock or $CAMERABUS_LOCK. Without one the bus takes a lock for this call \
-            only, and refuses with deviceBusy while another client has locked the device. The values are printed as \
-            the bus reads them back.
+            With the token of a lock ('camerabus lock') in --lock or $CAMERABUS_LOCK, the command uses that lock. \
+            Without one the bus locks the device for this command only, and refuses it with deviceBusy while another \
+            client has locked the device. The values are printed as the bus reads them back.
 
-            With --json: the answer of device.set.
+            With --json: the result of the method device.set.
 
             EXAMPLES:
               camerabus set cam0 brightness=-10 white_balance_automatic=off
@@ -99,7 +101,8 @@ struct SetCommand: DeviceCommand {
 struct LockOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The token of a lock on the device (default: $CAMERABUS_LOCK, else a lock for this command only).",
+            "The token of a lock on the device, from 'camerabus lock' (default: $CAMERABUS_LOCK, else a lock for this "
+                + "command only).",
             valueName: "token"))
     var lock: String?
 }

@@ -14,7 +14,7 @@ struct ZoomCommand: DeviceCommand {
             If the camera can't zoom, the bus enlarges the middle of the pictures that it makes; 'camerabus controls' \
             then shows digital_zoom. Native frames, and the JPEG frames that a camera makes itself, are not enlarged.
 
-            With --json: the answer of device.zoomRamp or device.cancelZoomRamp.
+            With --json: the result of the method device.zoomRamp or device.cancelZoomRamp.
 
             EXAMPLES:
               camerabus zoom cam0 4 --rate 0.5

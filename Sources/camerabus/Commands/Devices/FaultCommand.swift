@@ -29,7 +29,7 @@ struct FaultCommand: BusCommand {
             milliseconds from the start of the script. A device has one script at a time. --list shows the result of \
             each step.
 
-            With --json: the answer of fault.inject, fault.script, fault.list or fault.cancel.
+            With --json: the result of the method fault.inject, fault.script, fault.list or fault.cancel.
 
             EXAMPLES:
               camerabus fault cam0 unplug --ms 3000

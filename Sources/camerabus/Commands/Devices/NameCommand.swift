@@ -10,7 +10,7 @@ struct NameCommand: BusCommand {
             Subscribers of the old id have to subscribe again. An alias from the configuration file can't be changed \
             with this command.
 
-            The new id is printed. With --json: the answer of device.rename.
+            The new id is printed. With --json: the result of the method device.rename.
 
             EXAMPLES:
               camerabus name hd-webcam-c270-3f1a front

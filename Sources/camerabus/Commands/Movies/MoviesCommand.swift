@@ -74,7 +74,7 @@ extension MoviesCommand {
     struct Show: BusCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows one movie; also one of the last 64 that ended.",
-            discussion: "With --json: the answer of movie.status.")
+            discussion: "With --json: the result of the method movie.status.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String

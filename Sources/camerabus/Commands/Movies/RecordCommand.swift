@@ -38,8 +38,8 @@ struct RecordCommand: BusCommand {
             program ('camerabus movies stop') or with the bus; this is printed as 'reason: message', and the movie \
             until then is kept.
 
-            With --json: one line for the answer of movie.start, then {"movie", "state"} for each state and {"movie", \
-            "event", …} for each event; the last event is didFinishRecording.
+            With --json: one line for the result of the method movie.start, then {"movie", "state"} for each state and \
+            {"movie", "event", …} for each event; the last event is didFinishRecording.
 
             EXAMPLES:
               camerabus record cam0 --mic mic0 -o take.mp4

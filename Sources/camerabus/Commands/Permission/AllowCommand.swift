@@ -9,12 +9,12 @@ struct AllowCommand: BusCommand {
             a user needs permission. Exceptions are root, the user that runs the bus, and users with a role in the \
             configuration ([permission] in camerabus.toml). 'camerabus permissions' lists the open requests.
 
-            Without MEDIA the command allows what the user has requested, or else video. The permission lasts until \
+            Without <media> the command allows what the user has requested, or else video. The permission lasts until \
             'camerabus deny' or 'camerabus permissions --reset USER', also after a reboot. With --once it lasts until \
-            the user's last program on the bus ends, or the bus ends. A program that waits for frames gets them within \
-            a second.
+            none of the user's programs is connected to the bus any more, or the bus ends. A program that waits for \
+            frames gets them within a second.
 
-            With --json: the answer of authorization.grant.
+            With --json: the result of the method authorization.grant.
 
             EXAMPLES:
               camerabus allow ann

@@ -13,7 +13,7 @@ struct AskCommand: BusCommand {
 
             The status is printed: authorized, denied, restricted (refused by the configuration) or notDetermined (no \
             answer yet). The exit status is 0 for authorized, 4 for notDetermined, and 1 for the others. With --json: \
-            the answer of authorization.request.
+            the result of the method authorization.request.
 
             EXAMPLES:
               camerabus ask video --reason 'measure the belt' --wait 60 && ./measure

@@ -4,17 +4,17 @@ import BusClient
 struct DenyCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "deny",
-        abstract: "Refuses a user cameras or microphones, or takes a permission back; only for administrators.",
+        abstract: "Forbids a user to use cameras, microphones or the library; only for administrators.",
         discussion: """
-            Within a second the user's programs get no more pictures or sound: their connections end, and shared \
-            memory that they can read is no longer written. The user's locks on these devices end. Other readers of \
-            'native' frames see a new stream if they shared this memory with the user.
+            A permission that the user already has is taken back. Within a second the user's programs get no more \
+            pictures or sound, and the user's locks on these devices end. Other programs continue; those that read \
+            frames from the same shared memory get a new stream.
 
-            Without MEDIA the command refuses what the user has requested, or else video. A refused user can't ask \
-            again until 'camerabus allow' or 'camerabus permissions --reset USER'; with --once, until the user's last \
-            program on the bus ends, or the bus ends.
+            Without <media> the command denies what the user has requested, or else video. The user can't ask again \
+            until an administrator runs 'camerabus allow' or 'camerabus permissions --reset USER'. With --once the \
+            user can ask again as soon as none of the user's programs is connected to the bus, or the bus has ended.
 
-            With --json: the answer of authorization.deny.
+            With --json: the result of the method authorization.deny.
 
             EXAMPLES:
               camerabus deny ann

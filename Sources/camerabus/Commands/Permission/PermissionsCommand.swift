@@ -11,8 +11,8 @@ struct PermissionsCommand: BusCommand {
         discussion: """
             --reset deletes all decisions and requests of a user; the user may ask again.
 
-            With --json: {"you": the answer of authorization.status, "requests": […], "decisions": […]}, the last two \
-            only for administrators; with --reset the answer of authorization.reset.
+            With --json: {"you": the result of the method authorization.status, "requests": […], "decisions": […]}, \
+            the last two only for administrators; with --reset the result of the method authorization.reset.
 
             EXAMPLES:
               camerabus permissions

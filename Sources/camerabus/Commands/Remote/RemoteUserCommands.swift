@@ -21,17 +21,22 @@ struct RemoteUserRoleCommand<List: RemoteUserFile>: AsyncParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "role",
-            abstract:
-                "Changes the role of a \(List.credential.rawValue). Its connections end; they return with the new role."
-        )
+            abstract: "Changes the role of a \(List.credential.rawValue).",
+            discussion: """
+                Clients that use it are disconnected within a second. When they connect again, they have the new role: \
+                view allows to see and hear; control also to lock, change and record; admin allows everything.
+
+                EXAMPLE:
+                  sudo camerabus \(List.credential.rawValue)s role ann view
+                """)
     }
 
     @OptionGroup var list: List
 
-    @Argument(help: "The name.")
+    @Argument(help: "Its name; 'camerabus \(List.credential.rawValue)s' lists the names.")
     var name: String
 
-    @Argument(help: "The role: view, control or admin.")
+    @Argument(help: "The new role: view, control or admin.")
     var role: RemoteRoleArgument
 
     func run() async throws {
@@ -46,12 +51,19 @@ struct RemoteUserRevokeCommand<List: RemoteUserFile>: AsyncParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "revoke",
-            abstract: "Revokes a \(List.credential.rawValue). Its connections end within a second.")
+            abstract: "Revokes a \(List.credential.rawValue): it gives no access any more.",
+            discussion: """
+                Clients that use it are disconnected within a second. 'camerabus help \(List.credential.rawValue)s' \
+                explains how other machines get access.
+
+                EXAMPLE:
+                  sudo camerabus \(List.credential.rawValue)s revoke ann
+                """)
     }
 
     @OptionGroup var list: List
 
-    @Argument(help: "The name.")
+    @Argument(help: "Its name; 'camerabus \(List.credential.rawValue)s' lists the names.")
     var name: String
 
     func run() async throws {

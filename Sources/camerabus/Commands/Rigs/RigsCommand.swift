@@ -76,7 +76,7 @@ extension RigsCommand {
     struct Set: BusCommand {
         static let configuration = CommandConfiguration(
             commandName: "set", abstract: "Creates or changes a rig.",
-            discussion: "With --json: the answer of rig.set.")
+            discussion: "With --json: the result of the method rig.set.")
 
         @OptionGroup var options: GlobalOptions
 

@@ -10,13 +10,17 @@ struct SessionCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "session", abstract: "Creates, runs and changes sessions.",
         discussion: """
-            A session configures its devices so that its outputs get the frames that they need, together with the \
-            sessions of other clients. After an interruption (a device is unplugged, in use or locked, or another \
-            session has priority) it continues by itself.
+            A session is a lasting request for frames. Its inputs are devices. Its outputs (videoData, preview, \
+            audioData, photo, movie) say what is needed, and its preset in which size. The bus sets the devices so \
+            that every session gets what it needs, as far as possible. After an interruption (a device is unplugged, \
+            in use or locked, or another session has priority) a session continues by itself.
+
+            The preset inputPriority keeps the present format of the devices. 'jpeg:preview' is an output of the type \
+            preview with JPEG pictures.
 
             EXAMPLES:
               camerabus session run cam0 --preset 1280x720
-              camerabus session run stereo --preset 640x480   # all cameras of a rig ('camerabus rigs'), or none
+              camerabus session run stereo --preset 640x480   # all cameras of the rig 'stereo' (see 'camerabus rigs')
               id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
               camerabus session switch $id cam1
               camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
@@ -138,7 +142,7 @@ extension SessionCommand {
     struct Create: BusCommand {
         static let configuration = CommandConfiguration(
             abstract: "Creates a session that exists until it is deleted, and prints its id.",
-            discussion: "With --json: the answer of session.create, or of session.start.")
+            discussion: "With --json: the result of the method session.create, or of session.start.")
 
         @OptionGroup var options: GlobalOptions
         @OptionGroup var wishes: Wishes
@@ -162,8 +166,8 @@ extension SessionCommand {
                 When its topics change, for example by 'camerabus session switch' or 'configure', the new topics are \
                 printed.
 
-                With --json: the answer of session.start, then each event, and {"resolved"} when the topics change; \
-                one line each.
+                With --json: the result of the method session.start, then each event, and {"resolved"} when the topics \
+                change; one line each.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -219,7 +223,7 @@ extension SessionCommand {
 
     struct Show: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows one session.", discussion: "With --json: the answer of session.get.")
+            abstract: "Shows one session.", discussion: "With --json: the result of the method session.get.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
@@ -238,7 +242,7 @@ extension SessionCommand {
 
     struct Start: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Starts a session.", discussion: "With --json: the answer of session.start.")
+            abstract: "Starts a session.", discussion: "With --json: the result of the method session.start.")
 
         @OptionGroup var options: GlobalOptions
         @OptionGroup var lock: LockOptions
@@ -253,7 +257,7 @@ extension SessionCommand {
 
     struct Stop: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Stops a session.", discussion: "With --json: the answer of session.stop.")
+            abstract: "Stops a session.", discussion: "With --json: the result of the method session.stop.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
@@ -309,15 +313,27 @@ extension SessionCommand {
 
     struct Configure: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Changes a session: all actions, or none.",
+            abstract: "Changes a session. If one of the actions is not possible, nothing is changed.",
             discussion: """
-                An action is a JSON object with one member: addInput, removeInput, setInput, addOutput, removeOutput, \
-                setOutput, preset, priority, connection.
+                An action is a JSON object with one member:
 
-                With --json: the answer of session.configure.
+                  addInput, setInput         a device's id, or {"device", "activeFormat", "frameRate", …}
+                  removeInput                a device's id
+                  addOutput                  a type (videoData, preview, audioData, photo, movie), or {"type", …}
+                  setOutput                  {"output": its id, and what changes: "width", "height", "preRoll", …}
+                  removeOutput               an output's id; 'camerabus session show' lists the outputs
+                  preset                     high, medium, low, photo, 640x480, 1280x720, 1920x1080, inputPriority, …
+                  priority                   -1000 to 1000; the session with the higher number wins
+                  connection                 {"output" or "input", "videoOrientation", "videoMirrored", …}
+
+                'camerabus call bus.methods' has all members in the schema of session.configure. preRoll is in \
+                milliseconds.
+
+                With --json: the result of the method session.configure.
 
                 EXAMPLES:
-                  camerabus session configure $id '{"preset": "1280x720"}'
+                  camerabus session configure $id '{"preset": "1280x720"}' '{"priority": 5}'
+                  camerabus session configure $id '{"removeOutput": "preview"}'
                   camerabus session configure $id '{"setOutput": {"output": "videoData", "width": 320}}'
                   camerabus session configure $id '{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true, "preRoll": 2000}}'
                   camerabus session configure $id '{"connection": {"output": "preview", "videoOrientation": "portrait"}}'

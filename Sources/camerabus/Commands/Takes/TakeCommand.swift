@@ -146,7 +146,7 @@ extension TakeCommand {
                 list'.
 
                 With --json: a line {"take": …} at the start, then {"take", "state"} for each state and {"take", \
-                "event", …} for each event; the last line is the answer of take.finish or take.discard.
+                "event", …} for each event; the last line is the result of the method take.finish or take.discard.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -206,7 +206,7 @@ extension TakeCommand {
     struct Create: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Creates an empty take, and prints its id.",
-            discussion: "With --json: the answer of take.create.")
+            discussion: "With --json: the result of the method take.create.")
 
         @OptionGroup var options: GlobalOptions
         @OptionGroup var wishes: Wishes
@@ -224,7 +224,7 @@ extension TakeCommand {
     struct Record: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Starts a segment, and prints its id as soon as its first frame is in the file.",
-            discussion: "With --json: the answer of take.record.")
+            discussion: "With --json: the result of the method take.record.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
@@ -243,7 +243,7 @@ extension TakeCommand {
                 It reports if the take is still shorter than its --min. The exit status is 0 also if the segment had \
                 ended at a limit. It is 1, with 'reason: message', if the segment had ended by another cause.
 
-                With --json: the answer of take.pause.
+                With --json: the result of the method take.pause.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -292,7 +292,8 @@ extension TakeCommand {
 
     struct Show: TakeStep {
         static let configuration = CommandConfiguration(
-            abstract: "Shows one take with its segments.", discussion: "With --json: the answer of take.get.")
+            abstract: "Shows one take with its segments.", discussion: "With --json: the result of the method take.get."
+        )
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
@@ -307,7 +308,7 @@ extension TakeCommand {
 
     struct Delete: TakeStep {
         static let configuration = CommandConfiguration(
-            abstract: "Deletes a segment.", discussion: "With --json: the answer of take.delete.")
+            abstract: "Deletes a segment.", discussion: "With --json: the result of the method take.delete.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
@@ -354,7 +355,7 @@ extension TakeCommand {
                 that is shorter than its --min is joined too, and this is reported. Ctrl-C ends this command, but not \
                 the joining.
 
-                With --json: the answer of take.finish.
+                With --json: the result of the method take.finish.
                 """)
 
         @OptionGroup var options: GlobalOptions
