@@ -313,8 +313,8 @@ extension SessionOutput {
         guard others == SessionAction.OutputOptions() else {
             throw .invalidParams(
                 path,
-                "a photo output has only the options preRoll, photoSettingsForSceneMonitoring and those "
-                    + "of live photos"
+                "a photo output has only the options preRoll, photoSettingsForSceneMonitoring, "
+                    + "livePhotoCaptureEnabled, livePhotoCaptureSuspended and livePhotoAutoTrimmingEnabled"
             )
         }
         var output = self

@@ -103,7 +103,7 @@ public final class ReplayCamera: UncontrolledSource {
         guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
             throw SourceError(
                 .refused, operation: "VIDIOC_STREAMON", errno: EINVAL,
-                message: "\(identity.bus): \(selection.pixelFormat.name) has no known memory layout")
+                message: "\(identity.bus): \(selection.pixelFormat.name) is not supported here; choose another format")
         }
         let reader = try material.reader(selection)
         let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))

@@ -196,7 +196,7 @@ public final class VirtualCamera: VideoSource {
         guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
             throw SourceError(
                 .refused, operation: operation, errno: EINVAL,
-                message: "\(identity.bus): \(selection.pixelFormat.name) has no known memory layout")
+                message: "\(identity.bus): \(selection.pixelFormat.name) is not supported here; choose another format")
         }
         let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))
         sensor = try VirtualSensor(queue, selection, duration, index: index, state: state)

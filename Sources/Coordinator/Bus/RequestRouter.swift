@@ -45,10 +45,12 @@ final class RequestRouter {
         self.replies = replies
         var served: [String: Served] = [:]
         for (name, handler) in services.flatMap(\.methods) {
-            guard let method = MethodTable[name], served[name] == nil else {
+            guard let method = MethodTable[name] else {
                 throw CoordinatorStartError(
-                    description: "the method \(name) is not in the method table, or has two "
-                        + "services")
+                    description: "a service has the method \(name), and the method table has not")
+            }
+            guard served[name] == nil else {
+                throw CoordinatorStartError(description: "two services have the method \(name)")
             }
             served[name] = Served(method, handler)
         }

@@ -49,7 +49,7 @@ extension MovieRequestReader {
                 subject.cameras = [worker]
             }
         } else {
-            throw .invalidParams("device", "is missing; name a device, a session or a rig")
+            throw .invalidParams("device", "is missing; pass device, session or rig")
         }
         if let microphone = call.string("microphone") {
             guard !subject.cameras.isEmpty else {

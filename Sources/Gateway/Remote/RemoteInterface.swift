@@ -33,9 +33,8 @@ final class RemoteInterface {
         guard let path = settings.serverKeyPath ?? stateDirectory.map({ "\($0)/server.key" }) else {
             throw GatewayError(
                 description:
-                    "no file for the gateway's own keys is set; set [tcp] server_key = \"/…/server.key\" in "
-                    + "gateway.toml, "
-                    + "or $STATE_DIRECTORY",
+                    "the gateway has no file for its own keys: in gateway.toml set server_key of [tcp] to an absolute "
+                    + "path, or set the environment variable STATE_DIRECTORY to a folder",
                 isMisconfigured: true)
         }
         let own = try ServerKeys.load(path)

@@ -72,8 +72,8 @@ import Testing
             (["removeInput": "front"], .invalidParams, "'front' is not an input of this session"),
             (
                 ["setOutput": ["output": "photo", "width": 100]], .invalidParams,
-                "a photo output has only the options preRoll, photoSettingsForSceneMonitoring and those of "
-                    + "live photos"
+                "a photo output has only the options preRoll, photoSettingsForSceneMonitoring, "
+                    + "livePhotoCaptureEnabled, livePhotoCaptureSuspended and livePhotoAutoTrimmingEnabled"
             ),
             (
                 ["addOutput": ["type": "videoData", "format": "nv12", "width": 3]], .invalidParams,

@@ -44,7 +44,7 @@ struct SetCommand: DeviceCommand {
     func validate() throws {
         if assignments.isEmpty { throw ValidationError("Name at least one control and its value: control=value.") }
         if let pair = Self.pair(assignments) {
-            throw ValidationError("Write '\(pair)' without spaces around '='.")
+            throw ValidationError("Write \(pair) as one argument, without spaces.")
         }
         if let name = Self.duplicate(assignments) { throw ValidationError("'\(name)' is given twice.") }
     }

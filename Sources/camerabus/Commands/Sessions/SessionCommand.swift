@@ -317,14 +317,15 @@ extension SessionCommand {
             discussion: """
                 An action is a JSON object with one member:
 
-                  addInput, setInput         a device's id, or {"device", "activeFormat", "frameRate", …}
-                  removeInput                a device's id
-                  addOutput                  a type (videoData, preview, audioData, photo, movie), or {"type", …}
-                  setOutput                  {"output": its id, and what changes: "width", "height", "preRoll", …}
-                  removeOutput               an output's id; 'camerabus session show' lists the outputs
-                  preset                     high, medium, low, photo, 640x480, 1280x720, 1920x1080, inputPriority, …
-                  priority                   -1000 to 1000; the session with the higher number wins
-                  connection                 {"output" or "input", "videoOrientation", "videoMirrored", …}
+                  addInput      a device's id, or {"device", "activeFormat", …}
+                  setInput      {"device", "activeFormat", "frameRate", …}
+                  removeInput   a device's id
+                  addOutput     videoData, preview, audioData, photo, movie; or {"type", …}
+                  setOutput     {"output": its id, "width", "height", "preRoll", …}
+                  removeOutput  the id of an output ('camerabus session show' lists them)
+                  preset        high, medium, low, photo, 1280x720, inputPriority, …
+                  priority      -1000 to 1000: the session with the higher number wins
+                  connection    {"output" or "input", "videoOrientation", …}
 
                 'camerabus call bus.methods' has all members in the schema of session.configure. preRoll is in \
                 milliseconds.
