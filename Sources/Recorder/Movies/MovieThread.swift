@@ -298,7 +298,8 @@ final class MovieThread: @unchecked Sendable {
         configuration.limits = MovieLimits(
             maxRecordedDuration: request.limits.maxDuration.map { $0 * 1_000_000 },
             maxRecordedFileSize: request.limits.maxFileSize,
-            minFreeDiskSpaceLimit: request.limits.minFreeDiskSpace)
+            // 0: until nothing is free, which is another end (diskFull).
+            minFreeDiskSpaceLimit: request.limits.minFreeDiskSpace.flatMap { $0 > 0 ? $0 : nil })
         let (video, audio) = (configuration.video?.wireForm(frameRate: frameRate), configuration.audio?.wireForm)
         do throws(MovieError) {
             let writer = try sink(configuration, at: time, video, audio)
