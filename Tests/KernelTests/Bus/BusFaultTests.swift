@@ -115,11 +115,11 @@ extension KernelTests {
             var last = rig.victim.entries[from]
             var back = try await rig.victim.first(from: from + 1, by: .after(seconds: 90)) { entry in
                 defer { last = entry }
-                return entry.captureSequence > last.captureSequence + 1
+                // More than this subscriber itself has lost, which a busy machine may keep from reading.
+                return entry.captureSequence - last.captureSequence > entry.sequence - last.sequence
             }
             try rig.inject("percentage_of_dropped_buffers", 0)
             #expect(back.entry.stream == rig.victim.entries[from].stream)
-            #expect(back.entry.sequence == rig.victim.entries[back.place - 1].sequence + 1)
             rig.table.note("half of all dropped", driver: "holes in sequence", back: back)
 
             from = rig.table.begin()

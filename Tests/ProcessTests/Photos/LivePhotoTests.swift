@@ -150,12 +150,14 @@ extension ProcessTests {
             #expect(try await recorded.codecs() == ["h264", "aac"])
             #expect(try await recorded.complaints() == "")
             let duration = try await recorded.duration()
-            #expect(abs(duration - 3) < 0.15, "\(duration) s")
+            // What a busy machine left out, it says.
+            let missing = Double(movie["dropped"]?.integer ?? 0) / 30
+            #expect(duration < 3.15 && duration > 2.85 - missing, "\(duration) s, \(missing) s left out")
             // The photo's own picture is where the movie says; a recorder that a busy machine kept from it says so.
             let pictures = try await recorded.pictures()
             let sequence = UInt32(truncatingIfNeeded: try #require(photo["sequence"]?.integer))
             let displayTime = try #require(movie["photoDisplayTime"]?.double)
-            #expect(abs(displayTime - 1.5) < 0.1, "\(displayTime)")
+            #expect(displayTime < 1.6 && displayTime > 1.4 - missing, "\(displayTime), \(missing) s left out")
             if let own = pictures.first(where: { $0.counter?.counter == sequence }) {
                 #expect(abs(own.time - displayTime) < 0.04, "\(own.time), \(displayTime)")
             } else {
@@ -164,7 +166,8 @@ extension ProcessTests {
             let counters = pictures.compactMap { $0.counter?.counter }
             #expect(counters.count == pictures.count && zip(counters, counters.dropFirst()).allSatisfy { $0 < $1 })
             let lags = try RecordedMovie.lags(pictures, try await recorded.ticks())
-            #expect(!lags.isEmpty && lags.allSatisfy { abs($0) < 1.0 / 60 }, "\(lags)")
+            // Where pictures are missing, the one nearest to a tick may be as far away as they last.
+            #expect(!lags.isEmpty && lags.allSatisfy { abs($0) < 1.0 / 60 + missing }, "\(lags), \(missing) s left out")
             guard access("/usr/bin/exiftool", X_OK) == 0 else { return }
             let scratch = try TemporaryDirectory()
             let environment = ["PATH": CurrentProcess.environment("PATH") ?? "/usr/bin:/bin"]

@@ -83,10 +83,10 @@ extension ProcessTests {
             }
             let params =
                 #"{"device":"cam0","deliver":["reply","library"],"settings":{"uniqueID":"b","burst":15,"interval":300}}"#
-            let program = try bus.start("camerabus", ["call", "photo.capture", params], as: user)
+            let program = try bus.start("camerabus", ["call", "photo.capture", params, "--timeout", "120"], as: user)
             try ears.next("willCapturePhoto", of: "b")
             try client.call("authorization.deny", ["uid": JSONValue(user.uid), "media": "libraryAdd"])
-            let answer = try await program.end()
+            let answer = try await program.end(by: .after(seconds: 120))
             let photos = try JSONValue(parsing: answer.standardOutput)["photos"]?.array ?? []
             #expect(photos.count == 15 && photos.allSatisfy { $0["attachment"] != nil }, "\(answer)")
             #expect(photos.last?["path"] == nil && photos.last?["error"]?["data"]?["needed"] == "libraryAdd")
