@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import unittest
 from contextlib import ExitStack
@@ -51,6 +52,72 @@ class Programs(LiveTestCase):
                 )
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertTrue(result.stdout)
+
+    def test_programs_that_close_nothing_end(self) -> None:
+        """Whatever the garbage collector finalizes first, and whatever is left when the interpreter ends."""
+        frames = f"client.frames({self.first!r}, rendition='gray:160x90', timeout={TIMEOUT})"
+        programs = {
+            "a camera that is not there": f"c = VideoCapture(97); a = VideoCapture(0, timeout={TIMEOUT}); a.read()",
+            "a capture": f"a = VideoCapture(0, timeout={TIMEOUT}); a.read()",
+            "a capture in a cycle": f"a = VideoCapture(0, timeout={TIMEOUT}); a.read(); a.me = a; del a; gc.collect()",
+            "captures in a cycle at the end": f"a = VideoCapture(0, timeout={TIMEOUT}); a.read(); a.me = a",
+            "frames": f"client = Client(); frames = {frames}; next(frames)",
+            "frames of a client that is gone": f"client = Client(); frames = {frames}; del client; next(frames)",
+            "all in a cycle": f"""
+                client = Client(); frames = {frames}; next(frames); all = [client, frames]; all.append(all)
+                del client, frames, all; gc.collect()""",
+            "all in a cycle at the end": f"""
+                client = Client(); frames = {frames}; next(frames); all = [client, frames]; all.append(all)""",
+            "many cycles": f"""
+                for _ in range(20):
+                    client = Client(); frames = {frames}; next(frames); client.all = [client, frames]""",
+            "shared memory": f"client = Client(); frames = client.frames({self.first!r}, shared=True); next(frames)",
+            "shared memory in a cycle": f"""
+                client = Client(); frames = client.frames({self.first!r}, shared=True); next(frames)
+                client.all = [client, frames]; del client, frames; gc.collect()""",
+            "a mirror and a watch": """
+                client = Client(); mirror = client.mirror(); watch = client.watch('state/'); next(watch)""",
+            "a mirror in a cycle": """
+                client = Client(); mirror = client.mirror(); client.all = [client, mirror]; del client, mirror""",
+            "a lock": f"client = Client(); lock = client.lock({self.second!r}, lease=1, wait=20); lock.__enter__()",
+            "a lock in a cycle": f"""
+                client = Client(); lock = client.lock({self.second!r}, lease=1, wait=20); lock.__enter__()
+                client.all = [client, lock]; del client, lock; gc.collect()""",
+            "a loop in another thread": f"""
+                def loop():
+                    client = Client()
+                    for frame in {frames}: seen.set()
+                seen = threading.Event(); threading.Thread(target=loop, daemon=True).start(); seen.wait({TIMEOUT})""",
+            "a loop that raised": f"""
+                client = Client()
+                try:
+                    for frame in {frames}: raise ValueError
+                except ValueError as error: kept = error""",
+            "a client of asyncio": f"""
+                async def run():
+                    client = await AsyncClient().__aenter__()
+                    async for frame in {frames}: return client
+                kept = asyncio.run(run())""",
+            "a client of asyncio in a cycle": f"""
+                async def run():
+                    client = await AsyncClient().__aenter__()
+                    async for frame in {frames}:
+                        client.all = [client, frame]; return
+                asyncio.run(run()); gc.collect()""",
+            "sys.exit in a loop": f"client = Client()\nfor frame in {frames}: sys.exit()",
+        }
+        imports = (
+            "import asyncio, gc, sys, threading\nfrom camerabus import AsyncClient, Client\n"
+            "from camerabus.video_capture import VideoCapture\n"
+        )
+        for name, program in programs.items():
+            with self.subTest(name):
+                command = [sys.executable, "-c", imports + textwrap.dedent(program) + "\nprint('done')"]
+                result = subprocess.run(
+                    command, env=self.environment(), capture_output=True, text=True, timeout=2 * TIMEOUT
+                )
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertNotIn("Traceback", result.stderr)
 
     def test_the_first_client_of_the_readme_runs(self) -> None:
         page = (vectors.PROTOCOL / "README.md").read_text()

@@ -84,6 +84,11 @@ class Client(
             self._core.close()
             self._core = None
 
+    def _leave(self) -> None:
+        if self._core is not None:
+            self._core.leave()
+            self._core = None
+
     @property
     def _open(self) -> Core:
         if self._core is None:

@@ -16,6 +16,7 @@ from typing import Any, Callable, Generic, Iterable, Iterator, Mapping, NamedTup
 
 import zmq
 
+from . import contexts
 from .errors import (
     BusEnded,
     BusGone,
@@ -205,7 +206,8 @@ class Core:
         self._free: list[Channel] = []
         self._look_again = 0.0
         self._told: set[type[Warning]] = set()
-        self.context: zmq.Context[Socket] = zmq.Context()
+        self._is_left = False
+        self.context = contexts.make()
         self.place.secure(self.context)
 
     def __str__(self) -> str:
@@ -362,19 +364,29 @@ class Core:
         return self.place.events(self.hello)
 
     def close(self) -> None:
+        self._stop()
+        contexts.end(self.context)
+
+    def leave(self) -> None:
+        """Closes it without waiting for anything: for finalizers. Subscriptions end with those who have them."""
+        if not self._is_left and not self.context.closed:
+            self._is_left = True
+            self._stop()
+            contexts.leave(self.context)
+
+    def _stop(self) -> None:
         for helper in self.helpers:
             helper.stop()
         self.helpers.clear()
         while self._free:
             self._free.pop().close()
-        self.context.destroy(linger=0)
 
     def __del__(self) -> None:
         # Not the client's affair: whoever iterates over Client().frames(…) has only this left.
         context = getattr(self, "context", None)
-        if context is not None and not context.closed:
+        if context is not None and not context.closed and not self._is_left:
             warnings.warn(f"the camerabus client '{self.name}' was not closed", ResourceWarning, stacklevel=2)
-            self.close()
+            self.leave()
 
 
 class Opened:

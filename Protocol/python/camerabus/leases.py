@@ -10,8 +10,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-import zmq
 
+from . import contexts
 from .errors import BusGone, CaptureError, ClientError, LockLost, Unauthorized
 from .steps import Socket, Steps, Wait, beside, deadline, is_over, run
 
@@ -90,7 +90,7 @@ class Renewer:
     def _work(self) -> None:
         from .core import Channel
 
-        context: zmq.Context[Socket] = zmq.Context()
+        context = contexts.make()
         self._place.secure(context)
         channel = Channel(context, self._place)
         try:
@@ -102,7 +102,7 @@ class Renewer:
             self._lease.ended(lost)
         finally:
             channel.close()
-            context.destroy(linger=0)
+            contexts.end(context)
 
     def _renew(self, channel: Channel) -> Steps[None]:
         stop = (self._theirs.fileno(),)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -58,7 +59,8 @@ class Link:
                     self.down_since = time.monotonic()
 
     def close(self) -> None:
-        # With its client all of it may have been closed before.
+        # With its client all of it may have been closed before, or its context may be ending.
         if not self._socket.closed:
-            self._socket.disable_monitor()
+            with suppress(zmq.ZMQError):
+                self._socket.disable_monitor()
         self.monitor.close(linger=0)

@@ -128,7 +128,10 @@ class VideoCapture:
         return f"<{type(self).__name__} {self.device or 'closed'}>"
 
     def __del__(self) -> None:
-        self.release()
+        client = getattr(self, "_client", None)
+        if client is not None:
+            # A finalizer waits for nothing.
+            client._leave()
 
     def __enter__(self) -> Self:
         return self
