@@ -44,8 +44,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         // Log lines of the daemons, for the journal.
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        // The configuration file.
-        .package(url: "https://github.com/LebJe/TOMLKit", .upToNextMinor(from: "0.6.0")),
         // The web side's sockets, and the handshake of WebSockets.
         .package(url: "https://github.com/swhitty/FlyingFox", .upToNextMinor(from: "0.27.1")),
     ],
@@ -60,6 +58,8 @@ let package = Package(
         library("CSQLite", apt: "libsqlite3-dev"),
         library("CSodium", apt: "libsodium-dev"),
         library("CTIFF", apt: "libtiff-dev"),
+        // Compiles libtomlplusplus-dev's headers.
+        .target(name: "CTOML"),
         library("CTurboJPEG", apt: "libturbojpeg0-dev"),
         library("CUdev", apt: "libudev-dev"),
         .target(name: "CV4L2"),
@@ -83,7 +83,7 @@ let package = Package(
         swift("ZeroMQ", ["CLinux", "CZeroMQ"]),
 
         // What configuration files say.
-        swift("Settings", ["JSON", .product(name: "TOMLKit", package: "TOMLKit")]),
+        swift("Settings", ["CTOML", "JSON"]),
 
         // Domain: pure values, no I/O, no clock but the one passed in.
         swift("BusProtocol", ["JSON"]),
@@ -223,6 +223,10 @@ let package = Package(
             ]),
         tests(
             "WrapperTests",
-            ["ALSA", "CameraBusTesting", "FFmpeg", "JSON", "LinuxIO", "SQLite", "Sodium", "Udev", "ZeroMQ"]),
-    ]
+            [
+                "ALSA", "CameraBusTesting", "FFmpeg", "JSON", "LinuxIO", "SQLite", "Settings", "Sodium", "Udev",
+                "ZeroMQ",
+            ]),
+    ],
+    cxxLanguageStandard: .cxx17
 )

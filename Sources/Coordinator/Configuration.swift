@@ -187,7 +187,7 @@ public struct Configuration: Hashable, Sendable {
         }
         try reader.section("faults") { faults throws(ParseError) in
             for device in faults.names {
-                if let script = try faults.json(device) { self.faults[device] = try Self.faultScript(device, script) }
+                if let script = faults.json(device) { self.faults[device] = try Self.faultScript(device, script) }
             }
         }
         try reader.finish()

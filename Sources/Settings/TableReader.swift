@@ -1,5 +1,4 @@
 public import JSON
-import TOMLKit
 
 /// What is wrong with a configuration file, and where.
 public struct SettingsError: Error, Hashable, CustomStringConvertible, Sendable {
@@ -10,24 +9,16 @@ public struct SettingsError: Error, Hashable, CustomStringConvertible, Sendable 
 
 /// Reads a table's keys by name and type, and then tells of those that nobody asked for.
 public struct TableReader {
-    private let table: TOMLTable
+    private let table: [String: JSONValue]
     private let path: String
     private var unread: Set<String>
 
     /// Reads a file's text.
     public init(toml text: String) throws(SettingsError) {
-        let table: TOMLTable
-        do {
-            table = try TOMLTable(string: text)
-        } catch let error as TOMLParseError {
-            throw SettingsError(description: "line \(error.source.begin.line): \(error.description)")
-        } catch {
-            throw SettingsError(description: "\(error)")
-        }
-        self.init(table, path: "")
+        self.init(try TOMLText.json(text).object ?? [:], path: "")
     }
 
-    private init(_ table: TOMLTable, path: String) {
+    private init(_ table: [String: JSONValue], path: String) {
         self.table = table
         self.path = path
         unread = Set(table.keys)
@@ -41,8 +32,8 @@ public struct TableReader {
         _ name: String, _ read: (inout TableReader) throws(SettingsError) -> Void
     ) throws(SettingsError) {
         unread.remove(name)
-        guard table.contains(key: name) else { return }
-        guard let section = table[name]?.table else { throw wrong(name, "must be a section, [\(name)]") }
+        guard let value = table[name] else { return }
+        guard let section = value.object else { throw wrong(name, "must be a section, [\(name)]") }
         var reader = TableReader(section, path: "\(path)\(name).")
         try read(&reader)
         try reader.finish()
@@ -55,7 +46,7 @@ public struct TableReader {
         guard take(name) else { return }
         guard let array = table[name]?.array else { throw wrong(name, "must be written as [[\(name)]]") }
         for item in array {
-            guard let section = item.table else { throw wrong(name, "must be written as [[\(name)]]") }
+            guard let section = item.object else { throw wrong(name, "must be written as [[\(name)]]") }
             var reader = TableReader(section, path: "\(path)\(name).")
             try read(&reader)
             try reader.finish()
@@ -65,19 +56,16 @@ public struct TableReader {
     /// A number within a range. nil: it is not there.
     public mutating func number(_ name: String, _ range: ClosedRange<Double>) throws(SettingsError) -> Double? {
         guard take(name) else { return nil }
-        guard let value = table[name]?.double ?? table[name]?.int.map(Double.init), range.contains(value) else {
+        guard let value = table[name]?.double, range.contains(value) else {
             throw wrong(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }
 
     /// A value of any kind; nil: it is not there.
-    public mutating func json(_ name: String) throws(SettingsError) -> JSONValue? {
-        guard take(name) else { return nil }
-        guard let all = try? JSONValue(parsing: table.convert(to: .json)), let value = all[name] else {
-            throw wrong(name, "can't be read")
-        }
-        return value
+    public mutating func json(_ name: String) -> JSONValue? {
+        unread.remove(name)
+        return table[name]
     }
 
     /// A string, or one of some words. nil: it is not there.
@@ -91,7 +79,7 @@ public struct TableReader {
     /// A whole number within a range. nil: it is not there.
     public mutating func integer(_ name: String, _ range: ClosedRange<Int>) throws(SettingsError) -> Int? {
         guard take(name) else { return nil }
-        guard let value = table[name]?.int, range.contains(value) else {
+        guard case .integer(let number)? = table[name], let value = Int(exactly: number), range.contains(value) else {
             throw wrong(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
@@ -123,7 +111,7 @@ public struct TableReader {
 
     private mutating func take(_ name: String) -> Bool {
         unread.remove(name)
-        return table.contains(key: name)
+        return table[name] != nil
     }
 
     private func wrong(_ name: String, _ why: String) -> SettingsError {

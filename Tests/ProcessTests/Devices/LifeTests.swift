@@ -59,7 +59,8 @@ extension ProcessTests {
             for (text, word) in [
                 ("[bus]\nruntime_dri = \"/tmp\"", "bus.runtime_dri"),
                 ("[devices]\nvirtual = \"two\"", "devices.virtual"),
-                ("[devices", "line 1"), ("[aliases]\nFront = \"virtual-0\"", "aliases.Front"),
+                ("[devices", "line 1"), ("[bus]\n[[[\n", "line 2"),
+                ("[aliases]\nFront = \"virtual-0\"", "aliases.Front"),
             ] {
                 let path = try bus.write(text, to: "wrong.toml")
                 let result = try await bus.run(
@@ -85,6 +86,13 @@ extension ProcessTests {
             try await eventually { try bus.problems() == ["configurationRefused"] }
             #expect(try await bus.run("camerabus", ["status"]).standardOutput.contains("devices.virtual"))
             #expect(try bus.devices() == ["cam0", "front"])
+            // A text that ends the parser of TOML.
+            _ = try bus.write("[devices]\nvirtual = 2\n[.\n", to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await eventually {
+                try await bus.run("camerabus", ["status"]).standardOutput.contains("line 3: this is not valid TOML")
+            }
+            #expect(try bus.devices() == ["cam0", "front"] && bus.problems() == ["configurationRefused"])
             _ = try bus.write("[devices]\nvirtual = 0\nhardware = false\n", to: "camerabus.toml")
             kill(bus.pid, SIGHUP)
             try await eventually { try bus.devices() == [] }
