@@ -161,7 +161,16 @@ int clinux_spawn_close_from(void *actions, int first) {
     return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }
 
-int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }
+int clinux_pipe(int ends[2]) {
+    if (pipe2(ends, O_CLOEXEC) == -1) return -1;
+    // The flag belongs to the open file: a child that got the writing end would have it too.
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0) return 0;
+    int code = errno;
+    close(ends[0]);
+    close(ends[1]);
+    errno = code;
+    return -1;
+}
 
 int clinux_mallopt_mmap_threshold(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
 

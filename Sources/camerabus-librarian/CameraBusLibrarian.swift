@@ -76,13 +76,11 @@ struct CameraBusLibrarian: ParsableCommand {
 
     // At once. False: nobody reads it.
     private static func write(_ report: LibrarianReport) -> Bool {
-        let line = Array("\(report.json)\n".utf8)
-        var done = 0
-        while done < line.count {
-            let count = line.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress! + done, line.count - done) }
-            guard count > 0 || errno == EINTR else { return false }
-            done += max(0, count)
+        do throws(SystemError) {
+            try FileDescriptor.writeAll(Array("\(report.json)\n".utf8), to: STDOUT_FILENO)
+            return true
+        } catch {
+            return false
         }
-        return true
     }
 }

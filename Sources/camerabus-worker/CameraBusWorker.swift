@@ -223,6 +223,10 @@ struct CameraBusWorker: ParsableCommand {
         for node in survey.unreadable + survey.unreadableSound {
             logger.warning("a node can't be read", metadata: ["node": "\(node.node)", "error": "\(node.why)"])
         }
-        print(survey.json)
+        do throws(SystemError) {
+            try FileDescriptor.writeAll(Array("\(survey.json)\n".utf8), to: STDOUT_FILENO)
+        } catch {
+            logger.error("the list of devices can't be printed", metadata: ["error": "\(error)"])
+        }
     }
 }

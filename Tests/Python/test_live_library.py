@@ -50,6 +50,14 @@ class Library(LiveTestCase):
         self.addCleanup(movie.unlink, missing_ok=True)
         return movie
 
+    def test_ten_thousand_entries_are_listed_every_time(self) -> None:
+        for number in range(10_000):
+            self.enter(f"many-{number}", started=number + 1)
+        wanted = [f"many-{number}" for number in range(9999, 8999, -1)]
+        for _ in range(5):
+            listed = self.client.library(prefix="many-", limit=1000)
+            self.assertEqual(([entry.id for entry in listed.entries], listed.more), (wanted, True))
+
     def test_what_there_is_is_found_and_deleted(self) -> None:
         before = datetime.now()
         movie = self.enter("py1", chapters=[1])

@@ -242,6 +242,33 @@ import Testing
         #expect(output.bytes == [])
     }
 
+    @Test func `output that is longer than a pipe holds waits for its reader`() throws {
+        // The program writes a whole megabyte at once, as the librarian does, and ends if that fails.
+        let output = try ProcessOutput(
+            program: "/bin/dd", arguments: ["if=/dev/zero", "bs=1M", "count=1", "status=none"])
+        var item = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
+        repeat { poll(&item, 1, 10_000) } while !output.read()
+        #expect(output.isComplete && output.bytes.count == 1 << 20)
+    }
+
+    @Test func `what can't be written at once is written when the reader takes it`() throws {
+        var ends: [Int32] = [-1, -1]
+        #expect(pipe(&ends) == 0)
+        let reading = FileDescriptor(owning: ends[0])
+        let writing = FileDescriptor(owning: ends[1])
+        #expect(fcntl(writing.rawValue, F_SETFL, O_NONBLOCK) == 0)
+        let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        let target = writing.rawValue
+        let writer = try NamedThread(name: "writer") { try? FileDescriptor.writeAll(bytes, to: target) }
+        var got: [UInt8] = []
+        while got.count < bytes.count, waitUntilReadable(reading.rawValue, by: .usual) {
+            var buffer = [UInt8](repeating: 0, count: 100_000)
+            got += buffer[..<max(0, read(reading.rawValue, &buffer, buffer.count))]
+        }
+        writer.join()
+        #expect(got == bytes)
+    }
+
     @Test func `readiness reaches the service manager's socket, an abstract one too`() throws {
         let folder = try TemporaryDirectory()
         for path in ["\(folder.path)/notify", "@cbt-notify-\(CurrentProcess.pid)"] {

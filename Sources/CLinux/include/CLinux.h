@@ -76,7 +76,7 @@ char **clinux_environment(void);
 /// Lets a process that is spawned close every descriptor from that one on (posix_spawn_file_actions_t *).
 int clinux_spawn_close_from(void *actions, int first);
 
-// Both ends close-on-exec, and never blocking.
+// Both ends close-on-exec. Reading does not block, writing does: the writing end is for a child, as its output.
 int clinux_pipe(int ends[2]);
 
 // mallopt(M_MMAP_THRESHOLD), mallopt(M_TRIM_THRESHOLD): 1 on success.

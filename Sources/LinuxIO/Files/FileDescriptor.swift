@@ -23,6 +23,31 @@ public struct FileDescriptor: ~Copyable, Sendable {
 
     deinit { _ = close(rawValue) }
 
+    /// Writes all of the bytes, however long a reader takes for them (`write(2)`). Also to a descriptor that does not
+    /// block: whoever else has a standard output, as a terminal's other programs or our parent, may have made it so.
+    ///
+    /// - Throws: `EPIPE`: nobody reads it any more; else as `write(2)`.
+    public static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) throws(SystemError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            do throws(SystemError) {
+                let part = UnsafeRawBufferPointer(rebasing: rest)
+                rest = rest.dropFirst(try check("write") { write(descriptor, part.baseAddress, part.count) })
+            } catch {
+                guard error.isWouldBlock else { throw error }
+                var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&item, 1, -1)
+            }
+        }
+    }
+
+    /// The same of an array.
+    public static func writeAll(_ bytes: [UInt8], to descriptor: Int32) throws(SystemError) {
+        try bytes.withUnsafeBytes { bytes in
+            Result { () throws(SystemError) in try writeAll(bytes, to: descriptor) }
+        }.get()
+    }
+
     /// Gives the descriptor away, open.
     public consuming func release() -> Int32 {
         let value = rawValue

@@ -1,5 +1,6 @@
 import Glibc
 import JSON
+import LinuxIO
 
 /// Nobody reads our standard output any more.
 struct OutputClosed: Error {}
@@ -14,38 +15,23 @@ enum Output {
 
     /// All of the bytes, however long a reader takes for them.
     static func write(_ bytes: UnsafeRawBufferPointer) throws {
-        guard let error = writeAll(bytes, to: 1) else { return }
-        if error == EPIPE { throw OutputClosed() }
-        throw Failure(status: ExitStatus.refused, description: "standard output: \(String(cString: strerror(error)))")
+        do throws(SystemError) {
+            try FileDescriptor.writeAll(bytes, to: STDOUT_FILENO)
+        } catch {
+            if error.code == EPIPE { throw OutputClosed() }
+            throw Failure(
+                status: ExitStatus.refused, description: "standard output: \(String(cString: strerror(error.code)))")
+        }
     }
 
     /// A sentence for a person.
-    static func note(_ text: String) { _ = Array((text + "\n").utf8).withUnsafeBytes { writeAll($0, to: 2) } }
+    static func note(_ text: String) { error(text + "\n") }
 
     /// Takes the place of the line that stands on the terminal at standard error; nothing: leaves it empty.
-    static func progress(_ line: String) {
-        _ = Array("\r\u{1B}[K\(line)".utf8).withUnsafeBytes { writeAll($0, to: 2) }
-    }
+    static func progress(_ line: String) { error("\r\u{1B}[K\(line)") }
 
-    /// - Returns: the error number, if any.
-    private static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32? {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let part = UnsafeRawBufferPointer(rebasing: rest)
-            let count = Glibc.write(descriptor, part.baseAddress, part.count)
-            if count >= 0 {
-                rest = rest.dropFirst(count)
-                continue
-            }
-            switch errno {
-            case EINTR: continue
-            case EAGAIN:
-                // Somebody has made our output non-blocking: a terminal that ssh or a test shares.
-                var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                _ = poll(&item, 1, -1)
-            case let error: return error
-            }
-        }
-        return nil
+    private static func error(_ text: String) {
+        // If it is closed, there is no place left to report that to.
+        try? FileDescriptor.writeAll(Array(text.utf8), to: STDERR_FILENO)
     }
 }

@@ -1,3 +1,4 @@
+import BusClient
 import BusProtocol
 import CameraBusTesting
 import CaptureLibrary
@@ -44,6 +45,33 @@ extension ProcessTests {
             #expect(deleted["deleted"]?.array?.count == 2)
             #expect(access(torn.entry.path, F_OK) != 0)
             #expect(try client.refusal("library.get", ["id": "torn"])?.reason == .entryNotFound)
+            try await bus.stop()
+        }
+
+        @Test func `ten thousand entries are listed every time, to both clients and the command line`() async throws {
+            let place = try library
+            for number in 0..<10_000 {
+                var entry = LibraryEntry.photo("entry-\(number)", in: place, started: Int64(number + 1))
+                entry.state = .finished
+                entry.path = "2026-11-22/\(entry.id).jpg"
+                // Not as the library does it: ten thousand times fsync would take minutes.
+                let file = try FileDescriptor(
+                    opening: "\(place.entriesDirectory)/\(entry.id).json", O_WRONLY | O_CREAT | O_EXCL)
+                try FileDescriptor.writeAll(entry.json.serialized, to: file.rawValue)
+            }
+            let bus = try await bus()
+            let client = try RawClient(path: bus.directory.commandSocket)
+            for _ in 0..<10 {
+                let answer = try client.call("library.list", ["limit": 1000], within: 60)
+                let ids = answer["entries"]?.array?.compactMap { $0["id"]?.string } ?? []
+                #expect(ids == (9000..<10_000).reversed().map { "entry-\($0)" } && answer["more"] == true)
+            }
+            let swift = try await Client.connect(runtimeDirectory: bus.directory.path, name: "a test")
+            #expect(try await swift.library(Client.LibraryFilter(limit: 1000))["entries"]?.array?.count == 1000)
+            await swift.close()
+            let listed = try await bus.run("camerabus", ["library", "--limit", "1000", "--json"])
+            #expect(listed.status == 0, "\(listed.standardError)")
+            #expect(try JSONValue(parsing: listed.standardOutput)["entries"]?.array?.count == 1000)
             try await bus.stop()
         }
 
