@@ -114,7 +114,7 @@ public struct Configuration: Hashable, Sendable {
             for alias in aliases.names {
                 guard DeviceID.isValid(alias) else {
                     throw ParseError(
-                        description: "aliases.\(alias): an alias is 1 to 32 of the characters a-z, 0-9 and '-'")
+                        description: "aliases.\(alias): an alias is \(DeviceID.form)")
                 }
                 guard let uniqueID = try aliases.string(alias) else { continue }
                 if let other = self.aliases[uniqueID] {
@@ -195,7 +195,7 @@ public struct Configuration: Hashable, Sendable {
 
     private static func rig(_ reader: inout TableReader) throws(ParseError) -> (name: String, Rig) {
         guard let name = try reader.string("name"), DeviceID.isValid(name) else {
-            throw ParseError(description: "rig.name is required: 1 to 32 of the characters a-z, 0-9 and '-'")
+            throw ParseError(description: "rig.name is required: \(DeviceID.form)")
         }
         let devices = try reader.strings("devices") ?? []
         guard (1...RigTable.maximumDevices).contains(devices.count), Set(devices).count == devices.count else {

@@ -12,7 +12,7 @@ _RENDITION = re.compile(
     f"(?:@({_NUMBER}(?:\\.[0-9]{{1,6}})?))?((?:;[^;]*)*)"
 )
 _SOUND = re.compile("native|(s16|f32)(?::([1-9][0-9]{0,5})x([1-9][0-9]{0,5}))?")
-_ID = "[a-z0-9-]{1,32}"
+_ID = "[a-z0-9][a-z0-9-]{0,31}"
 _NONCE = "[A-Za-z0-9_-]{1,64}"
 _PHOTO = "[A-Za-z0-9-]{1,64}"
 _TOPIC = re.compile(

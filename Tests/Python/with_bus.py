@@ -96,7 +96,7 @@ def left_processes(directory: Path) -> list[str]:
             arguments = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if any(argument.startswith(os.fsencode(directory)) for argument in arguments):
+        if any(os.fsencode(directory) in argument for argument in arguments):
             found.append(f"process {path.parent.name} ({os.fsdecode(arguments[0])})")
     return found
 

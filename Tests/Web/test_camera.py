@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -463,6 +464,32 @@ class Captures(rig.WebTestCase):
         )
         self.page.key("p")
         self.page.wait("document.querySelector('.notice.good a')")
+
+    def test_the_library_shows_a_long_list(self) -> None:
+        entries = self.rig.runtime / "state" / "library" / "entries"
+        entries.mkdir(parents=True, exist_ok=True)
+        for number in range(10_000):
+            entry = {
+                "id": f"many-{number}", "kind": "movie", "path": f"2026-11-22/many-{number}.mp4", "state": "finished",
+                "reason": "stopped", "devices": [{"device": "cam0", "uniqueID": "virtual-0"}], "started": number + 1,
+                "duration": 1500, "size": 7, "fileType": "mp4",
+                "owner": {"uid": os.getuid(), "pid": 42, "name": "a test"},
+            }
+            file = entries / f"many-{number}.json"
+            file.write_text(json.dumps(entry))
+            self.addCleanup(file.unlink, missing_ok=True)
+        self.open_camera("cam0")
+        self.page.key("l")
+        # As many as a page can show: the newest thousand, without what other tests have recorded.
+        shown = 0
+        while shown < 1000:
+            self.page.wait(f"document.querySelectorAll('.shelf [data-entry]').length > {shown}")
+            shown = self.page.evaluate("document.querySelectorAll('.shelf [data-entry]').length")
+            if shown < 1000:
+                self.page.evaluate(
+                    "[...document.querySelectorAll('button')].find((each) => each.textContent === 'More').click()"
+                )
+        self.page.wait("document.querySelector('.shelf [data-entry=\"many-9999\"]')")
 
     def test_the_library_lists_and_deletes(self) -> None:
         self.open_camera("cam2")

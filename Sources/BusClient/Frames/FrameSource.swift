@@ -50,7 +50,8 @@ public final class FrameSource {
     public func send(_ pixels: UnsafeRawBufferPointer, taken time: Int64 = 0) throws(ClientError) -> Bool {
         guard pixels.count <= frameBytes, pixels.count >= (isCompressed ? 1 : frameBytes) else {
             throw .refused(
-                .invalidParams("pixels", "a frame of \(device) has \(frameBytes) bytes, not \(pixels.count)"))
+                .invalidParams(
+                    "pixels", "a frame of \(device) must have \(frameBytes) bytes; this one has \(pixels.count)"))
         }
         guard let socket = connection() else {
             dropped += 1

@@ -152,7 +152,7 @@ extension MethodTable {
                 .required(
                     "name",
                     Schema.string(maxLength: 128).orNull.described(
-                        "The alias: 1 to 32 of a-z, 0-9 and '-'; null or empty: the device goes by its own id again.")),
+                        "The alias: \(DeviceID.form); null or empty: the device goes by its own id again.")),
                 .optional(
                     "lock", Schema.reference("LockToken").described("Covers the device; needed while it is locked.")),
             ]),

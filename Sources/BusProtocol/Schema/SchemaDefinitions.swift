@@ -12,8 +12,8 @@ extension Schema {
         // What clients send
         "DeviceID": .string(minLength: 1, maxLength: 128)
             .described(
-                "The id of a device, as device.list gives it: 1 to 32 of a-z, 0-9 and '-'. A longer one, up to 128, is "
-                    + "no device's: deviceNotFound."
+                "The id of a device, as device.list gives it: \(DeviceID.form). Any other one, up to 128 long, is no "
+                    + "device's: deviceNotFound."
             ),
         "Devices": .anyOf([
             .array(of: .reference("DeviceID"), min: 1, max: BusLimits.maxDevicesPerLock), .reference("DeviceID"),

@@ -2,7 +2,7 @@ extension Schema {
     /// What profiles and rigs are.
     static let profileDefinitions: [String: Schema] = [
         "GroupName": .string(minLength: 1, maxLength: 128).described(
-            "The name of a profile or a rig: 1 to 32 of a-z, 0-9 and '-'. A longer one, up to 128, is never found."),
+            "The name of a profile or a rig: \(DeviceID.form). Any other one, up to 128 long, is never found."),
         "Profile": .object(
             [
                 .required("name", .string(minLength: 1)),

@@ -23,7 +23,7 @@ public struct ProfileTable: Hashable, Sendable, StoredTable {
     /// - Throws: `invalidParams` for what is no name, `limitExceeded` for one too many, or too large a one.
     public mutating func save(_ profile: Profile, as name: String) throws(BusError) {
         guard DeviceID.isValid(name) else {
-            throw .invalidParams("name", "must be 1 to 32 characters of a-z, 0-9 and '-'")
+            throw .invalidParams("name", "must be \(DeviceID.form)")
         }
         guard profiles[name] != nil || profiles.count < Self.maximumProfiles else {
             throw BusError(
@@ -76,10 +76,11 @@ public struct ProfileTable: Hashable, Sendable, StoredTable {
         for (name, value) in members {
             let devices = value["devices"]?.array ?? []
             let settings = devices.compactMap(DeviceSettings.init(json:))
-            guard DeviceID.isValid(name), let saved = value["saved"]?.integer, !settings.isEmpty,
+            guard let valid = DeviceID.migrated(name, { members[$0] != nil || profiles[$0] != nil }),
+                let saved = value["saved"]?.integer, !settings.isEmpty,
                 settings.count == devices.count
             else { throw StoredTableError(description: "the profile '\(name)' is incomplete") }
-            profiles[name] = Profile(devices: settings, saved: saved)
+            profiles[valid] = Profile(devices: settings, saved: saved)
         }
     }
 }

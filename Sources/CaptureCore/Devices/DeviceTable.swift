@@ -1,3 +1,4 @@
+import BusProtocol
 public import JSON
 
 /// What is stored of devices permanently: which id stands for which camera, its name, and its last configuration.
@@ -144,7 +145,8 @@ public struct DeviceTable: Hashable, Sendable {
             }
             self.fence = fence
         }
-        for (uniqueID, value) in devices {
+        var ids = Set(devices.values.flatMap { [$0["alias"]?.string, $0["made"]?.string] }.compactMap(\.self))
+        for (uniqueID, value) in devices.sorted(by: { $0.key < $1.key }) {
             guard let name = value["name"]?.string, let seen = value["seen"]?.integer else {
                 throw Damage(description: "the entry of \(uniqueID) is incomplete")
             }
@@ -154,8 +156,10 @@ public struct DeviceTable: Hashable, Sendable {
                 }
                 return facts
             }
+            let alias = value["alias"]?.string.flatMap { DeviceID.migrated($0, ids.contains) }
+            if let alias { ids.insert(alias) }
             var entry = Entry(
-                name: name, alias: value["alias"]?.string, made: value["made"]?.string, committed: value["committed"],
+                name: name, alias: alias, made: value["made"]?.string, committed: value["committed"],
                 facts: facts, seen: seen)
             entry.microphone = try value["microphone"].map { json throws(Damage) in
                 guard let facts = MicrophoneFacts(json: json) else {

@@ -46,7 +46,7 @@ public struct RigTable: Hashable, Sendable, StoredTable {
     public mutating func set(_ rig: Rig, as name: String) throws(BusError) {
         try refuseConfigured(name)
         guard DeviceID.isValid(name) else {
-            throw .invalidParams("name", "must be 1 to 32 characters of a-z, 0-9 and '-'")
+            throw .invalidParams("name", "must be \(DeviceID.form)")
         }
         guard made[name] != nil || made.count < Self.maximumRigs else {
             throw BusError(
@@ -94,11 +94,12 @@ public struct RigTable: Hashable, Sendable, StoredTable {
             let listed = value["devices"]?.array ?? []
             let devices = listed.compactMap(\.string)
             let tolerance = value["tolerance"]
-            guard DeviceID.isValid(name), !devices.isEmpty, devices.count == listed.count,
+            guard let valid = DeviceID.migrated(name, { members[$0] != nil || made[$0] != nil }),
+                !devices.isEmpty, devices.count == listed.count,
                 devices.count <= Self.maximumDevices, Set(devices).count == devices.count,
                 tolerance == nil || tolerance?.integer.map({ (0...Self.maximumTolerance).contains($0) }) == true
             else { throw StoredTableError(description: "the rig '\(name)' is incomplete") }
-            made[name] = Rig(devices: devices, tolerance: tolerance?.integer)
+            made[valid] = Rig(devices: devices, tolerance: tolerance?.integer)
         }
     }
 }

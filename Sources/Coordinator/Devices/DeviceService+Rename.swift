@@ -36,7 +36,7 @@ extension DeviceService {
         }
         guard let alias else { return }
         guard DeviceID.isValid(alias) else {
-            throw .invalidParams("name", "must be 1 to 32 characters of a-z, 0-9 and '-'")
+            throw .invalidParams("name", "must be \(DeviceID.form)")
         }
         guard !rigs.isRig(alias) else { throw .invalidParams("name", "'\(alias)' is the name of a rig") }
         if let owner = registry.owner(of: alias, updater.wishes), owner != device.identity.uniqueID {

@@ -182,39 +182,39 @@ final class WorkerHandle {
 
     private var arguments: [String] {
         var arguments = [
-            "--device", device.id, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
-            "--renditions", "\(launch.renditions)", "--idle-close-ms", "\(launch.idleCloseMilliseconds)",
-            "--silence-limit-ms", "\(silenceLimitMilliseconds)", "--max-zoom", "\(launch.maxZoom)",
-            "--connections-per-user", "\(launch.connectionsPerUser)", "--connections", "\(launch.connections)",
+            "--device=\(device.id)", "--runtime-dir=\(launch.runtimeDirectory.path)", "--log-level=\(launch.logLevel)",
+            "--renditions=\(launch.renditions)", "--idle-close-ms=\(launch.idleCloseMilliseconds)",
+            "--silence-limit-ms=\(silenceLimitMilliseconds)", "--max-zoom=\(launch.maxZoom)",
+            "--connections-per-user=\(launch.connectionsPerUser)", "--connections=\(launch.connections)",
         ]
-        if let group = launch.group { arguments += ["--group", group] }
+        if let group = launch.group { arguments += ["--group=\(group)"] }
         switch device.source {
         case .virtual(let number, let profile):
-            arguments += ["--virtual", "\(number)"]
-            if profile != .plain { arguments += ["--virtual-profile", profile.rawValue] }
+            arguments += ["--virtual=\(number)"]
+            if profile != .plain { arguments += ["--virtual-profile=\(profile.rawValue)"] }
         case .camera(let facts):
-            arguments += ["--camera", facts.json.description, "--unique-id", device.identity.uniqueID]
-        case .replay(let replay): arguments += ["--replay", replay.json.description]
+            arguments += ["--camera=\(facts.json.description)", "--unique-id=\(device.identity.uniqueID)"]
+        case .replay(let replay): arguments += ["--replay=\(replay.json.description)"]
         case .client(let source):
             arguments += [
-                "--client", source.json.description, "--push", launch.runtimeDirectory.sourceSocket(of: source),
+                "--client=\(source.json.description)", "--push=\(launch.runtimeDirectory.sourceSocket(of: source))",
             ]
-        case .virtualMicrophone(let number): arguments += ["--virtual-microphone", "\(number)"]
+        case .virtualMicrophone(let number): arguments += ["--virtual-microphone=\(number)"]
         case .microphone(let facts):
-            arguments += ["--microphone", facts.json.description, "--unique-id", device.identity.uniqueID]
+            arguments += ["--microphone=\(facts.json.description)", "--unique-id=\(device.identity.uniqueID)"]
         }
         if hasScript,
             let script = launch.faults[device.id] ?? launch.faults[device.identity.uniqueID]
         {
-            arguments += ["--faults", script.description]
+            arguments += ["--faults=\(script.description)"]
         }
         // It knows before it opens them. What is too long for an argument it is told at once.
         if let accessList = accessList?()?.json.description, accessList.utf8.count < Self.maximumArgument {
-            arguments += ["--access-list", accessList]
+            arguments += ["--access-list=\(accessList)"]
         }
-        if let committed { arguments += ["--configuration", committed.description] }
+        if let committed { arguments += ["--configuration=\(committed.description)"] }
         if let standIn = standIn?.description, standIn.utf8.count < Self.maximumArgument {
-            arguments += ["--stand-in", standIn]
+            arguments += ["--stand-in=\(standIn)"]
         }
         return arguments
     }

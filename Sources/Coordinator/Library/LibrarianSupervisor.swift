@@ -236,8 +236,8 @@ final class LibrarianSupervisor {
             output = try ProcessOutput(
                 program: program,
                 arguments: [
-                    "--library", directory ?? "", "--runtime-dir", runtimeDirectory.path, "--request",
-                    "\(question.request.json)",
+                    "--library=\(directory ?? "")", "--runtime-dir=\(runtimeDirectory.path)",
+                    "--request=\(question.request.json)",
                 ], standardInput: question.memory?.rawValue, limit: Self.maximumBytes)
         } catch {
             logger.error("the librarian can't be started", metadata: ["error": "\(error)"])

@@ -81,8 +81,8 @@ final class RecorderSupervisor {
         let child = try ChildProcess(
             program: program,
             arguments: [
-                "--movie", request.movie, "--runtime-dir", directory.path, "--log-level", logLevel,
-                "--request", told.json.description,
+                "--movie=\(request.movie)", "--runtime-dir=\(directory.path)", "--log-level=\(logLevel)",
+                "--request=\(told.json)",
             ], environment: environment, keepsDescriptors: false)
         listeners[request.movie] = listener
         make(request.movie).started(child)

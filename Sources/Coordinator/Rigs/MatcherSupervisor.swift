@@ -95,11 +95,11 @@ final class MatcherSupervisor: SocketNameHolder {
 
     private static func arguments(_ name: String, _ launch: WorkerHandle.Launch) -> [String] {
         [
-            "--set", name, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
-            "--access-list", launch.runtimeDirectory.accessListFile,
-            "--renditions", "\(launch.renditions)", "--connections-per-user", "\(launch.connectionsPerUser)",
-            "--connections", "\(launch.connections)",
-        ] + (launch.group.map { ["--group", $0] } ?? [])
+            "--set=\(name)", "--runtime-dir=\(launch.runtimeDirectory.path)", "--log-level=\(launch.logLevel)",
+            "--access-list=\(launch.runtimeDirectory.accessListFile)",
+            "--renditions=\(launch.renditions)", "--connections-per-user=\(launch.connectionsPerUser)",
+            "--connections=\(launch.connections)",
+        ] + (launch.group.map { ["--group=\($0)"] } ?? [])
     }
 
     private func leave(_ matcher: Matcher, by deadline: Int64) {

@@ -11,7 +11,7 @@ export function makeProfiles(app, id) {
       app.connection.request("profile.apply", { name: select.value, devices: [id], mode: "nearest", lock }))
     for (const { path, why } of adjusted) app.notices.say(`${path}: ${why}`)
   }))
-  const name = element("input", { type: "text", placeholder: "new name", maxLength: 32, "aria-label": "Name of a new profile", pattern: "[a-z0-9-]{1,32}" })
+  const name = element("input", { type: "text", placeholder: "new name", maxLength: 32, "aria-label": "Name of a new profile", pattern: "[a-z0-9][a-z0-9-]{0,31}" })
   const save = button("Save as", { class: "plain small" }, () => act(save, async () => {
     await app.connection.request("profile.save", { name: name.value, devices: [id] })
     name.value = ""

@@ -89,7 +89,7 @@ def _recorders(runtime_dir: str, movies: list[str]) -> list[int]:
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0") if process.name.isdigit() else []
         except OSError:
             continue
-        if runtime_dir in words and any(movie in words for movie in movies):
+        if f"--runtime-dir={runtime_dir}" in words and any(f"--movie={movie}" in words for movie in movies):
             found.append(int(process.name))
     if len(found) != len(movies):
         raise Failed(f"{len(movies)} movies are written by {len(found)} processes")

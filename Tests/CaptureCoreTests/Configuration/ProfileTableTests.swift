@@ -40,11 +40,24 @@ struct ProfileTableTests {
         #expect(read.made == rigs.made && read.configured.isEmpty)
     }
 
+    @Test("names that began with a hyphen, as they once might, get another one")
+    func migration() throws {
+        let devices: JSONValue = [Self.settings("a").json]
+        let profiles: JSONValue = ["-x": ["saved": 1, "devices": devices], "x": ["saved": 2, "devices": devices]]
+        let table = try ProfileTable(json: ["version": 1, "profiles": profiles])
+        #expect(table["x"]?.saved == 2 && table["x-1"]?.saved == 1)
+        let names = ["-", "--a", "-" + String(repeating: "b", count: 31)]
+        let rigs = JSONValue.object(
+            Dictionary(uniqueKeysWithValues: names.map { ($0, ["devices": ["d"]] as JSONValue) }))
+        let made = try RigTable(json: ["version": 1, "rigs": rigs]).made
+        #expect(Set(made.keys) == ["renamed-1", "a", String(repeating: "b", count: 31)])
+    }
+
     @Test("what is too much, or has no name, is refused")
     func limits() throws {
         var table = ProfileTable()
         let profile = Profile(devices: [Self.settings("a")], saved: 0)
-        for name in ["", "A", "a b", "ä", String(repeating: "x", count: 33)] {
+        for name in ["", "A", "a b", "ä", "-x", "-", String(repeating: "x", count: 33)] {
             #expect(throws: BusError.self) { try table.save(profile, as: name) }
         }
         var huge = profile

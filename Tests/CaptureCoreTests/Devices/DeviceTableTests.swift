@@ -31,6 +31,14 @@ struct DeviceTableTests {
         #expect(try DeviceTable(json: try JSONValue(parsing: text)) == table)
     }
 
+    @Test("an alias that begins with a hyphen, as it once might, becomes another one")
+    func migration() throws {
+        func entry(_ alias: String) -> JSONValue { ["name": "C", "seen": 1, "alias": .string(alias)] }
+        let devices: JSONValue = ["a": entry("-front"), "b": entry("front"), "c": entry("--help"), "d": entry("A b")]
+        let table = try DeviceTable(json: ["version": 1, "devices": devices, "claims": [:]])
+        #expect(table.entries.mapValues(\.alias) == ["a": "front-1", "b": "front", "c": "help", "d": nil])
+    }
+
     @Test(
         "a damaged one is refused as a whole",
         arguments: [

@@ -100,7 +100,8 @@ extension ProcessTests {
                     """)
             let client = try RawClient(path: bus.directory.commandSocket)
             #expect(try bus.devices() == ["cam2", "left", "cam0"])
-            for name in ["Front", "a/b", "left", "later", "cam2", "cam1", String(repeating: "x", count: 33)] {
+            let names = ["Front", "a/b", "-x", "--help", "-", "left", "later", "cam2", "cam1"]
+            for name in names + [String(repeating: "x", count: 33)] {
                 let refusal = try client.refusal("device.rename", ["device": "cam0", "name": .string(name)])
                 #expect(refusal?.reason == .invalidParams && refusal?.data["path"] == "name", "\(name)")
             }

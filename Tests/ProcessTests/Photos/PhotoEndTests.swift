@@ -21,10 +21,10 @@ extension ProcessTests.Photos {
         return names
     }
 
-    /// How a process was started.
-    private func words(of pid: Int32) -> [Substring] {
+    /// The names of the options that a process was started with.
+    private func options(of pid: Int32) -> Set<Substring> {
         let line = (try? File.read("/proc/\(pid)/cmdline", limit: 1 << 20)) ?? []
-        return String(decoding: line, as: UTF8.self).split(separator: "\0")
+        return Set(String(decoding: line, as: UTF8.self).split(separator: "\0").map { $0.prefix { $0 != "=" } })
     }
 
     @Test func `a worker that dies between the stages ends the photo, and not the next one`() async throws {
@@ -71,7 +71,7 @@ extension ProcessTests.Photos {
         #expect(throws: BusError.self) { try client.reply().result.get() }
         try await eventually {
             guard let pid = try bus.workerPID("cam0"), pid != former else { return false }
-            return words(of: pid).contains("--stand-in")
+            return options(of: pid).contains("--stand-in")
         }
         _ = try client.call("photo.capture", ["device": "cam0"], within: 30)
         // What was put back is not handed on any more.
@@ -79,7 +79,7 @@ extension ProcessTests.Photos {
         kill(second, SIGKILL)
         try await eventually {
             guard let pid = try bus.workerPID("cam0"), pid != second else { return false }
-            return words(of: pid).contains("--device") && !words(of: pid).contains("--stand-in")
+            return options(of: pid).contains("--device") && !options(of: pid).contains("--stand-in")
         }
         try await bus.stop()
     }
@@ -95,7 +95,7 @@ extension ProcessTests.Photos {
         try await bus.startCoordinator()
         try await eventually {
             guard let pid = try bus.workerPID("cam0"), pid != former else { return false }
-            return words(of: pid).contains("--stand-in")
+            return options(of: pid).contains("--stand-in")
         }
         _ = try self.client(bus).call("photo.capture", ["device": "cam0"], within: 30)
         try await bus.wait(for: "state/device/cam0/", until: Self.isReady)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 import JSON
 
 struct ProfilesCommand: AsyncParsableCommand {
@@ -21,7 +22,7 @@ struct ProfilesCommand: AsyncParsableCommand {
 
     /// Completes the names of profiles by asking the bus.
     static let completion = CompletionKind.shellCommand("camerabus profiles list --names 2>/dev/null")
-    static let nameHelp: ArgumentHelp = "The profile's name: 1 to 32 characters of a-z, 0-9 and '-'."
+    static let nameHelp: ArgumentHelp = "The profile's name: \(DeviceID.form)."
 }
 
 extension ProfilesCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 import JSON
 
 struct NameCommand: BusCommand {
@@ -23,7 +24,7 @@ struct NameCommand: BusCommand {
     @Argument(help: deviceHelp, completion: deviceCompletion)
     var device: String
 
-    @Argument(help: ArgumentHelp("The new id: 1 to 32 characters of a-z, 0-9 and '-'.", valueName: "alias"))
+    @Argument(help: ArgumentHelp("The new id: \(DeviceID.form).", valueName: "alias"))
     var alias: String?
 
     @Flag(help: "Remove the alias. The device gets back the id that the bus chose.")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 import JSON
 
 struct RigsCommand: AsyncParsableCommand {
@@ -23,7 +24,7 @@ struct RigsCommand: AsyncParsableCommand {
 
     /// Completes the names of rigs by asking the bus.
     static let completion = CompletionKind.shellCommand("camerabus rigs list --names 2>/dev/null")
-    static let nameHelp: ArgumentHelp = "The rig's name: 1 to 32 characters of a-z, 0-9 and '-'."
+    static let nameHelp: ArgumentHelp = "The rig's name: \(DeviceID.form)."
 }
 
 /// Completes ids of devices and names of rigs.
