@@ -139,15 +139,17 @@ let package = Package(
         // Executables: parse, build, run.
         swift("ServiceCommand", [arguments, logging]),
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
-        program("camerabus-gateway", ["Gateway", "LinuxIO", "ServiceCommand", arguments, logging]),
+        program("camerabus-gateway", ["BusServer", "Gateway", "LinuxIO", "ServiceCommand", arguments, logging]),
         program("camerabus-librarian", ["BusProtocol", "CaptureCore", "JSON", "Librarian", "LinuxIO", arguments]),
-        program("camerabus-matcher", ["Delivery", "LinuxIO", "Matcher", arguments, logging]),
+        program("camerabus-matcher", ["BusServer", "Delivery", "LinuxIO", "Matcher", arguments, logging]),
         program(
-            "camerabus-recorder", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "Recorder", arguments, logging]),
+            "camerabus-recorder",
+            ["BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Recorder", arguments, logging]),
         program(
             "camerabus-worker",
-            ["CaptureCore", "CaptureSources", "Delivery", "JSON", "LinuxIO", "Worker", arguments, logging]),
-        program("camerabusd", ["CaptureCore", "Coordinator", "ServiceCommand", "Settings", arguments, logging]),
+            ["BusServer", "CaptureCore", "CaptureSources", "Delivery", "JSON", "LinuxIO", "Worker", arguments, logging]),
+        program(
+            "camerabusd", ["BusServer", "CaptureCore", "Coordinator", "ServiceCommand", "Settings", arguments, logging]),
 
         // Tests
         .target(

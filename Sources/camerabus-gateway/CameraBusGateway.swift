@@ -1,4 +1,5 @@
 import ArgumentParser
+import BusServer
 import Gateway
 import Glibc
 import LinuxIO
@@ -55,7 +56,7 @@ struct CameraBusGateway: ServiceCommand {
     func run() throws {
         // Before any other thread is started, so that no thread takes a signal away.
         let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
-        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        LoggingSystem.bootstrap(LineLogHandler.init(label:))
         let logger = Logger(label: "camerabus-gateway")
         var options = GatewayOptions()
         options.configurationPath = config

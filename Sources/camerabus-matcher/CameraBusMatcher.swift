@@ -1,4 +1,5 @@
 import ArgumentParser
+import BusServer
 import Delivery
 import Glibc
 import LinuxIO
@@ -56,7 +57,7 @@ struct CameraBusMatcher: ParsableCommand {
     func run() throws {
         // Before any other thread starts, so that no other thread receives a signal.
         let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
-        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        LoggingSystem.bootstrap(LineLogHandler.init(label:))
         var logger = Logger(label: "camerabus-matcher")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
         var options = SetMatcherOptions(set: set, runtimeDirectory: runtimeDir)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusProtocol
+import BusServer
 import CaptureCore
 import Glibc
 import JSON
@@ -58,7 +59,7 @@ struct CameraBusRecorder: ParsableCommand {
     func run() throws {
         // Before any other thread is started, so that no thread takes a signal away.
         let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
-        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        LoggingSystem.bootstrap(LineLogHandler.init(label:))
         var logger = Logger(label: "camerabus-recorder")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
         // A fragment lies in one block until it is written.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import BusServer
 import CaptureCore
 import CaptureSources
 import Delivery
@@ -132,7 +133,7 @@ struct CameraBusWorker: ParsableCommand {
     func run() throws {
         // Before any other thread starts, so that no other thread receives a signal.
         let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
-        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        LoggingSystem.bootstrap(LineLogHandler.init(label:))
         var logger = Logger(label: "camerabus-worker")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
         if list { return printDevices(logger) }

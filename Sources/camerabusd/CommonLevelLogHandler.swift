@@ -1,3 +1,4 @@
+import BusServer
 import Logging
 import Synchronization
 
@@ -5,10 +6,10 @@ import Synchronization
 /// were handed on long before.
 struct CommonLevelLogHandler: LogHandler {
     private static let level = Mutex(Logger.Level.info)
-    private var handler: StreamLogHandler
+    private var handler: LineLogHandler
 
     init(label: String) {
-        handler = .standardError(label: label)
+        handler = LineLogHandler(label: label)
         handler.logLevel = .trace
     }
 

@@ -329,6 +329,12 @@ class Calls(BusTestCase):
         with self.assertRaises(errors.VersionUnsupported):
             Client(self.bus.directory)
 
+    def test_what_others_call_themselves_does_not_steer_the_terminal(self) -> None:
+        name = "x\n\x1b[31mred\u202e é"
+        error = CaptureError.of("deviceBusy", f"cam0 is locked by {name}.", {"holder": {"name": name}})
+        self.assertEqual(str(error), "cam0 is locked by x\\n\\x1b[31mred\\u202e é.")
+        self.assertEqual((error.message, error.data["holder"]["name"]), (f"cam0 is locked by {name}.", name))
+
     def test_a_closed_client_says_so(self) -> None:
         self.client.close()
         self.client.close()

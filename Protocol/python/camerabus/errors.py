@@ -48,6 +48,11 @@ class CaptureError(Exception):
         self.message = message or self.reason
         self.data = dict(data or {})
 
+    def __str__(self) -> str:
+        # What other programs call themselves, or write into notes, is not to steer the terminal. `message` has it
+        # unchanged.
+        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in super().__str__())
+
     def say_host(self, host: str) -> None:
         """Has it say which of several buses it is about."""
         if self.host is None:

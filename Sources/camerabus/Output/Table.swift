@@ -1,3 +1,5 @@
+import BusProtocol
+
 /// Rows in aligned columns, for people.
 struct Table {
     enum Alignment { case left, right }
@@ -54,16 +56,5 @@ struct Table {
     func print() throws { for line in lines { try Output.line(line) } }
 
     // What other programs call themselves must not steer the terminal.
-    static func printable(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.isControl ? "\u{FFFD}" : $0 }))
-    }
-}
-
-extension Unicode.Scalar.Properties {
-    fileprivate var isControl: Bool {
-        switch generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true
-        default: false
-        }
-    }
+    static func printable(_ text: String) -> String { text.printable }
 }

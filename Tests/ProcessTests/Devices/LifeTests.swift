@@ -100,6 +100,18 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what a client calls itself makes no line of the log and no escape sequence`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let name = "x\n2026-01-01T00:00:00+0000 critical camerabusd: [Coordinator] forged \u{1B}[31m"
+            try client.call("bus.hello", ["client": .string(name)])
+            try client.call("device.lock", ["devices": "cam0", "note": "two\nlines"])
+            try await eventually { bus.log.contains("forged") }
+            #expect(!bus.log.contains("\n2026-01-01") && !bus.log.contains("\u{1B}"), "\(bus.log)")
+            #expect(bus.log.contains("x\\n2026-01-01T00:00:00+0000 critical"))
+            try await bus.stop()
+        }
+
         @Test func `the state file holds the published state, and no token`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -1,0 +1,18 @@
+import BusProtocol
+import Testing
+
+@Suite struct PrintableTextTests {
+    @Test(arguments: [
+        ("left camera é ✓ 日本", "left camera é ✓ 日本", "left camera é ✓ 日本"),
+        ("a\nb\r\tc", "a\u{FFFD}b\u{FFFD}\u{FFFD}c", "a\\nb\\r\\tc"),
+        ("\u{1B}[31m\u{7}\u{85}", "\u{FFFD}[31m\u{FFFD}\u{FFFD}", "\\u{1b}[31m\\u{7}\\u{85}"),
+        (
+            "\u{202E}\u{2028}\u{2029}\u{200B}", "\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}",
+            "\\u{202e}\\u{2028}\\u{2029}\\u{200b}"
+        ),
+        ("\r\n", "\u{FFFD}\u{FFFD}", "\\r\\n"), ("", "", ""),
+    ])
+    func `nothing in it steers a terminal or begins a line`(text: String, printable: String, escaped: String) {
+        #expect(text.printable == printable && text.escaped == escaped)
+    }
+}
