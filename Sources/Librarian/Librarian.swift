@@ -87,11 +87,15 @@ public struct Librarian {
     /// What is not finished, the newest first.
     func unfinished() throws(BusError) -> [LibraryEntry] {
         var entries: [LibraryEntry] = []
-        let filter = LibrarianRequest.Filter(
-            state: LibraryEntry.State.recording.rawValue, limit: LibrarianRequest.Filter.maximumLimit)
-        try forEach(filter, nil, in: index()) { entry, _ in
-            if case .success(let entry) = entry, entry.state == .recording { entries.append(entry) }
-            return true
+        let index = try self.index()
+        // Those that were given up once come last.
+        for state in [LibraryEntry.State.recording, .damaged] {
+            let filter = LibrarianRequest.Filter(
+                state: state.rawValue, limit: LibrarianRequest.Filter.maximumLimit)
+            try forEach(filter, nil, in: index) { entry, _ in
+                if case .success(let entry) = entry, entry.state == state, isUnfinished(entry) { entries.append(entry) }
+                return true
+            }
         }
         return entries
     }

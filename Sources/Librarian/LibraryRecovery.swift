@@ -23,7 +23,7 @@ extension Librarian {
         let entries = if let id { [try find(id, nil)] } else { try unfinished() }
         var (settled, failed, recording): ([JSONValue], [JSONValue], Int) = ([], [], 0)
         // What is finished is answered to who asks for just that.
-        for entry in entries where entry.state == .recording || id != nil {
+        for entry in entries where isUnfinished(entry) || id != nil {
             switch recover(entry) {
             case .settled(let entry): settled.append(shown(entry))
             case .recording: recording += 1
@@ -39,13 +39,22 @@ extension Librarian {
         ["ids": JSONValue(try unfinished().map(\.id))]
     }
 
+    /// The problem of an entry whose file has ended the process that looked at it.
+    private static let givenUp = "its recorder died, and its file can't be looked through"
+
+    /// Whether it is to be recovered. Also one that was given up: the process may have ended for another reason, and
+    /// each start of a bus tries again.
+    func isUnfinished(_ entry: LibraryEntry) -> Bool {
+        entry.state == .recording || entry.state == .damaged && entry.problem == Self.givenUp
+    }
+
     func giveUp(_ id: String) throws(BusError) -> JSONValue {
         var entry = try find(id, nil)
         guard !isBeingMade(entry) else { return ["entries": [], "failed": [], "recording": 1] }
         if entry.state == .recording {
             entry.state = .damaged
             entry.reason = entry.reason ?? "recorderCrashed"
-            entry.problem = "its recorder died, and its file can't be looked through"
+            entry.problem = Self.givenUp
             do throws(LibraryError) { try library.replace(entry) } catch { throw error.busError }
         }
         return ["entries": [shown(entry)], "failed": [], "recording": 0]
@@ -55,8 +64,9 @@ extension Librarian {
         guard !isBeingMade(found) else { return .recording }
         do throws(LibraryError) {
             // It may have been finished, or deleted, since it was read.
-            guard let entry = try library.entry(found.id) else { return .failed("it is gone") }
-            guard entry.state == .recording else { return .settled(entry) }
+            guard var entry = try library.entry(found.id) else { return .failed("it is gone") }
+            guard isUnfinished(entry) else { return .settled(entry) }
+            if entry.state == .damaged { (entry.state, entry.problem) = (.recording, nil) }
             if entry.kind == .photo { return try settlePhoto(entry) }
             if entry.isUnfinishedTake {
                 try dissolve(entry)

@@ -173,6 +173,10 @@ import Testing
         #expect(try ask(.left)["ids"] == ["pill", "good"])
         #expect(try ask(.giveUp("pill"))["entries"]?[0]?["state"] == "damaged")
         #expect(try read(pill.entry.path) == pill.bytes)
+        // The next bus tries again, after all others: the librarian may have been killed for another reason.
+        #expect(try ask(.left)["ids"] == ["good", "pill"])
+        #expect(try ask(.recover("pill"))["entries"]?[0]?["state"] == "recovered")
+        #expect(try library.entry("pill")?.problem == nil)
         #expect(try ask(.left)["ids"] == ["good"])
     }
 

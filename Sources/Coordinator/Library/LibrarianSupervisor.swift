@@ -148,7 +148,8 @@ final class LibrarianSupervisor {
         }
     }
 
-    /// Repairs a movie whose recorder is gone, and logs that.
+    /// Repairs a movie whose recorder is gone, and logs that. If the librarian ends on it twice, the movie counts as
+    /// damaged until the next start of a bus.
     ///
     /// - Parameters:
     ///   - tellsOfFinished: logs also a movie that is whole already.
@@ -158,7 +159,7 @@ final class LibrarianSupervisor {
         _ id: String, tellsOfFinished: Bool = true, completion: @escaping ([JSONValue]) -> Void = { _ in }
     ) {
         guard directory != nil else { return completion([]) }
-        ask(LibrarianRequest(.recover(id)), by: nil) { [weak self] result in
+        recover(id, attempts: 2) { [weak self] result in
             if case .failure(Self.ended) = result, let self {
                 ask(LibrarianRequest(.giveUp(id)), by: nil) { [weak self] result in
                     completion(self?.recovered(result, tellsOfFinished) ?? [])
@@ -166,6 +167,14 @@ final class LibrarianSupervisor {
             } else {
                 completion(self?.recovered(result, tellsOfFinished) ?? [])
             }
+        }
+    }
+
+    // A librarian may be killed for reasons that are not the movie's.
+    private func recover(_ id: String, attempts: Int, _ completion: @escaping (Result<JSONValue, BusError>) -> Void) {
+        ask(LibrarianRequest(.recover(id)), by: nil) { [weak self] result in
+            guard attempts > 1, case .failure(Self.ended) = result, let self else { return completion(result) }
+            recover(id, attempts: attempts - 1, completion)
         }
     }
 
