@@ -91,14 +91,14 @@ struct Problem: Hashable {
     /// - Parameters:
     ///   - what: the file's contents: `profiles`, `rigs`.
     ///   - aside: where the damaged file is now.
-    static func bookLost(_ what: String, _ aside: String, _ why: String) -> Problem {
+    static func tableLost(_ what: String, _ aside: String, _ why: String) -> Problem {
         Problem(
             reason: .memoryLost,
             message: "The \(what) were forgotten, as their file is damaged (\(why)). "
                 + "It is kept as \(aside); remove that file when it is not needed any more.")
     }
 
-    static func bookUnreadable(_ what: String, _ why: String) -> Problem {
+    static func tableUnreadable(_ what: String, _ why: String) -> Problem {
         Problem(reason: .memoryNotKept, message: "The \(what) can't be read, and new ones are not kept: \(why).")
     }
 

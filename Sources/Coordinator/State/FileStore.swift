@@ -37,12 +37,12 @@ final class FileStore<Table: StoredTable>: ProblemReporter {
                 logger.error(
                     "the \(name) can't be read and were moved aside",
                     metadata: ["moved_to": "\(aside)", "error": "\(why)"])
-                problem = .bookLost(name, aside, why)
+                problem = .tableLost(name, aside, why)
             }
             file = try KeptFile(loop, path: path)
         } catch {
             logger.warning("the \(name) can't be kept", metadata: ["path": "\(path)", "error": "\(error)"])
-            problem = .bookUnreadable(name, "\(error)")
+            problem = .tableUnreadable(name, "\(error)")
         }
     }
 

@@ -29,7 +29,7 @@ final class KeptFile {
         _ path: String, limit: Int, isOwn: Bool = false, _ parse: (JSONValue) throws -> Content
     ) throws(SystemError) -> Found<Content> {
         do {
-            let bytes = isOwn ? try File.readOwn(path, limit: limit) : try File.read(path, limit: limit)
+            let bytes = isOwn ? try File.readOwn(path, limit: limit) : try File.readAtOnce(path, limit: limit)
             return .content(try parse(try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }))
         } catch let error as SystemError where error.code == ENOENT {
             return .nothing
@@ -43,7 +43,8 @@ final class KeptFile {
     }
 
     private static func isForeign(_ error: SystemError, _ isOwn: Bool) -> Bool {
-        error.code == EFBIG || isOwn && [EPERM, ELOOP, EINVAL, EACCES].contains(error.code)
+        // EINVAL: a pipe, a folder or another thing that is no plain file.
+        [EFBIG, EINVAL].contains(error.code) || isOwn && [EPERM, ELOOP, EACCES].contains(error.code)
     }
 
     /// Has the file hold this, or something newer; the body is called when it does, or with what kept it from that.

@@ -112,6 +112,17 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what is no file in the state directory does not hold up the start`() async throws {
+            let home = try TemporaryDirectory()
+            let names = ["takes", "profiles", "rigs", "permissions", "devices"]
+            for name in names { #expect(mkfifo("\(home.path)/\(name).json", 0o600) == 0) }
+            let bus = try await BusHarness(virtual: 1, arguments: ["--state-dir", home.path])
+            #expect(try bus.devices() == ["cam0"])
+            #expect(try bus.problems().contains("memoryLost"))
+            for name in names { #expect(access("\(home.path)/\(name).json.damaged", F_OK) == 0, "\(name)") }
+            try await bus.stop()
+        }
+
         @Test func `the state file holds the published state, and no token`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
