@@ -147,9 +147,13 @@ let package = Package(
             ["BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Recorder", arguments, logging]),
         program(
             "camerabus-worker",
-            ["BusServer", "CaptureCore", "CaptureSources", "Delivery", "JSON", "LinuxIO", "Worker", arguments, logging]),
+            [
+                "BusServer", "CaptureCore", "CaptureSources", "Delivery", "JSON", "LinuxIO", "Worker", arguments,
+                logging,
+            ]),
         program(
-            "camerabusd", ["BusServer", "CaptureCore", "Coordinator", "ServiceCommand", "Settings", arguments, logging]),
+            "camerabusd",
+            ["BusServer", "CaptureCore", "Coordinator", "ServiceCommand", "Settings", arguments, logging]),
 
         // Tests
         .target(

@@ -1,8 +1,8 @@
 import BusProtocol
 public import Logging
 
-/// Writes to the standard error, each event as one line: what others call themselves, or write into notes, makes no line
-/// of its own, and does not steer the terminal of whoever reads the log.
+/// Writes to the standard error, each event as one line: what others call themselves, or write into notes, makes no
+/// line of its own, and does not steer the terminal of whoever reads the log.
 public struct LineLogHandler: LogHandler {
     private var handler: StreamLogHandler
 
