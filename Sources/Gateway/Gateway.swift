@@ -112,7 +112,7 @@ public final class Gateway {
             }
             return try GatewayConfiguration(toml: text)
         } catch let error as SettingsError {
-            throw GatewayError(description: "\(path): \(error.description)", isMisconfigured: true)
+            throw GatewayError(description: "\(path): \(error.description)", isMisconfigured: !error.isTemporary)
         } catch let error as GatewayError {
             throw error
         } catch {

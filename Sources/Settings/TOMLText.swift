@@ -4,17 +4,22 @@ import JSON
 
 /// Reads TOML (1.0), the language of the configuration files.
 enum TOMLText {
-    /// How long the parser may take. It needs some milliseconds for the largest files.
-    private static let limit: Int32 = 5000
+    /// How long it may take altogether, milliseconds: the parser needs some for the largest files.
+    private static let limit: Int64 = 2000
 
     /// The document as JSON: dates and times are strings, also `inf` and `nan`.
     ///
     /// The parser runs in a process of its own, since some texts end it. Such a text is an error like any other.
     static func json(_ text: String) throws(SettingsError) -> JSONValue {
-        switch try read(text) {
+        let bytes = Array(text.utf8)
+        let began = ContinuousClock.now
+        switch try read(bytes[...], began) {
         case .json(let json): return json
         case .invalid(let why): throw SettingsError(description: why)
-        case .died: throw SettingsError(description: "line \(try deadlyLine(text)): this is not valid TOML")
+        case .late: throw SettingsError(description: "it could not be read in time; try again", isTemporary: true)
+        case .died:
+            let place = try deadlyLine(bytes, began).map { "line \($0): " } ?? ""
+            throw SettingsError(description: "\(place)this is not valid TOML")
         }
     }
 
@@ -22,13 +27,18 @@ enum TOMLText {
         case json(JSONValue)
         case invalid(String)
         case died
+        case late
     }
 
-    private static func read(_ text: String) throws(SettingsError) -> Answer {
+    private static func read(
+        _ text: ArraySlice<UInt8>, _ began: ContinuousClock.Instant
+    ) throws(SettingsError) -> Answer {
+        let spent = began.duration(to: .now).components
+        let left = Self.limit - spent.seconds * 1000 - spent.attoseconds / 1_000_000_000_000_000
+        guard left > 0 else { return .late }
         var (answer, count): (UnsafeMutablePointer<CChar>?, Int) = (nil, 0)
-        var text = text
-        let result = text.withUTF8 { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { ctoml_read($0.baseAddress, $0.count, limit, &answer, &count) }
+        let result = text.withUnsafeBytes { bytes in
+            ctoml_read(bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, Int32(left), &answer, &count)
         }
         let code = errno
         defer { free(answer) }
@@ -42,19 +52,29 @@ enum TOMLText {
             }
         case CTOML_ERROR: return .invalid(String(decoding: bytes, as: UTF8.self))
         case CTOML_DIED: return .died
+        case CTOML_LATE: return .late
         default:
-            throw SettingsError(description: "it can't be read now: \(String(cString: strerror(code)))")
+            throw SettingsError(
+                description: "it can't be read now: \(String(cString: strerror(code)))", isTemporary: true)
         }
     }
 
-    /// The first line at which the parser dies.
-    private static func deadlyLine(_ text: String) throws(SettingsError) -> Int {
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    /// The first line at which the parser dies; nil: that can't be found out in time.
+    private static func deadlyLine(
+        _ text: [UInt8], _ began: ContinuousClock.Instant
+    ) throws(SettingsError) -> Int? {
+        // Each with its end: some texts are deadly only with it.
+        var ends = text.indices.filter { text[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
+        if ends.last != text.count { ends.append(text.count) }
         // With all lines it dies, without any it doesn't.
-        var (lives, dies) = (0, lines.count)
+        var (lives, dies) = (0, ends.count)
         while dies - lives > 1 {
             let middle = (lives + dies) / 2
-            if case .died = try read(lines[..<middle].joined(separator: "\n")) { dies = middle } else { lives = middle }
+            switch try read(text[..<ends[middle - 1]], began) {
+            case .died: dies = middle
+            case .late: return nil
+            case .json, .invalid: lives = middle
+            }
         }
         return dies
     }

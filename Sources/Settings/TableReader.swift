@@ -3,8 +3,12 @@ public import JSON
 /// What is wrong with a configuration file, and where.
 public struct SettingsError: Error, Hashable, CustomStringConvertible, Sendable {
     public var description: String
+    /// The file may be right: the machine was short of something.
+    public var isTemporary: Bool
 
-    public init(description: String) { self.description = description }
+    public init(description: String, isTemporary: Bool = false) {
+        (self.description, self.isTemporary) = (description, isTemporary)
+    }
 }
 
 /// Reads a table's keys by name and type, and then tells of those that nobody asked for.

@@ -61,11 +61,22 @@ import Testing
     }
 
     @Test(arguments: [
-        ("a = 1\n[", "line 2: "), ("a = 1\na = 2", "line 2: "), ("x", "line 1: "), ("[a\n", "line 1: "),
-        ("a = " + String(repeating: "[", count: 100_000), "line 1: "),
+        ("a = 1\n[", "line 2: "), ("a = 1\n[\n", "line 2: "), ("a = 1\r\n[\r\nb = 2\r\n", "line 2: "),
+        ("[bus]\nlog_level = 1\n[\n[devices]\n", "line 3: "), ("a = 1\na = 2", "line 2: "), ("x", "line 1: "),
+        ("[a\n", "line 1: "), ("a = " + String(repeating: "[", count: 100_000), "line 1: "),
+        ("a = 1\nb = \(Self.arrays(65))\n", "line 2: nested deeper"),
+        ("a = 1\n" + String(repeating: "b.", count: 10_000) + "c = 1\n", "line 2: nested deeper"),
     ])
     func `what is wrong has its line`(_ text: String, _ start: String) {
         #expect { try TOMLText.json(text) } throws: { ($0 as? SettingsError)?.description.hasPrefix(start) ?? false }
+    }
+
+    @Test func `a document may be as deep as JSON is read, and is not made longer by that`() throws {
+        #expect(try TOMLText.json("a = \(Self.arrays(62))\n")["a"] != nil)
+    }
+
+    private static func arrays(_ depth: Int) -> String {
+        String(repeating: "[", count: depth) + "1" + String(repeating: "]", count: depth)
     }
 
     @Test func `a document may be empty`() throws {
