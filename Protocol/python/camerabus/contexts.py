@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import _thread
 import sys
+from contextlib import suppress
 from typing import TypeAlias
 
 import zmq
@@ -32,8 +33,10 @@ def leave(context: Context) -> None:
     """Ends a context as soon as its sockets are closed, without waiting for that: for finalizers."""
     # When the interpreter ends, the process does, and nothing is to be waited for.
     if not sys.is_finalizing():
-        # Without the locks that threading.Thread takes: the collector may have interrupted somebody who has them.
-        _thread.start_new_thread(_end_later, (context,))
+        # Without the locks that threading.Thread takes: the collector may have interrupted somebody who has them. Where
+        # no thread can be started any more, the context stays until the process ends.
+        with suppress(RuntimeError):
+            _thread.start_new_thread(_end_later, (context,))
 
 
 def _end_later(context: Context) -> None:
