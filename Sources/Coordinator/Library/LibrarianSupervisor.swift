@@ -98,11 +98,7 @@ final class LibrarianSupervisor {
             guard questions.count < Self.maximum,
                 questions.values.count(where: { $0.uid == uid }) < Self.maximumOfUser
             else {
-                return completion(
-                    .failure(
-                        BusError(
-                            .limitExceeded, "Too many library requests wait; try again later.",
-                            ["limit": "libraryRequests", "maximum": JSONValue(Self.maximumOfUser)])))
+                return completion(.failure(Self.tooMany))
             }
         }
         lastNumber += 1
@@ -207,14 +203,20 @@ final class LibrarianSupervisor {
 
     private func giveUp(_ number: UInt64) {
         for (process, librarian) in librarians where librarian.question == number {
+            // It may have answered while this process was stopped.
+            if librarian.output.read() { return told(process) }
             librarians[process]?.question = nil
             loop.cancel(librarian.reading)
             librarian.output.kill()
         }
+        let hasBegun = !queue.contains(number)
         queue.removeAll { $0 == number }
         answer(
             number,
-            .failure(BusError(.internalError, "The capture library does not answer; its disk may be stuck.")))
+            .failure(
+                hasBegun
+                    ? BusError(.internalError, "The capture library does not answer; its disk may be stuck.")
+                    : Self.tooMany))
     }
 
     private func answer(_ number: UInt64, _ result: Result<JSONValue, BusError>) {
@@ -287,8 +289,15 @@ final class LibrarianSupervisor {
     }
 
     private static let ended = BusError(.internalError, "The librarian ended without an answer.")
+    private static let tooMany = BusError(
+        .limitExceeded, "Too many library requests wait; try again later.",
+        ["limit": "libraryRequests", "maximum": JSONValue(maximumOfUser)])
 
     private static func result(_ output: ProcessOutput) -> Result<JSONValue, BusError> {
+        if output.bytes.count > maximumBytes {
+            return .failure(
+                .invalidParams("limit", "gives more than \(maximumBytes >> 20) MiB of entries; request fewer"))
+        }
         if output.isComplete, case .answer(let result)? = report(output.bytes[...]) { return result }
         return .failure(ended)
     }
