@@ -10,6 +10,8 @@ public protocol ServiceCommand: ParsableCommand {}
 extension ServiceCommand {
     /// Parses the command line and runs the command; usage that is wrong is told on standard error.
     public static func main() {
+        // Whoever started it may have it ignore the end of its children, which then could not be waited for.
+        _ = signal(SIGCHLD, SIG_DFL)
         do {
             var command = try parseAsRoot()
             try command.run()
