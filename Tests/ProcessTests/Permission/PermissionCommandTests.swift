@@ -65,6 +65,19 @@ extension ProcessTests.Permission {
         try await bus.stop()
     }
 
+    @Test func `deny without a medium refuses all of them`() async throws {
+        let bus = try await bus()
+        let uid = "\(Self.user.uid)"
+        for media in ["video", "audio", "libraryAdd", "library"] {
+            _ = try await bus.run("camerabus", ["allow", uid, media])
+        }
+        let denied = try await bus.run("camerabus", ["deny", uid])
+        #expect(denied.status == 0 && denied.standardOutput.contains("libraryAdd and library refused"), "\(denied)")
+        let decisions = try call(bus, "authorization.list")["decisions"]?.array ?? []
+        #expect(decisions.count == 4 && decisions.allSatisfy { $0["status"] == "denied" }, "\(decisions)")
+        try await bus.stop()
+    }
+
     @Test func `only administrators decide, and nobody for those whom the configuration decides about`()
         async throws
     {

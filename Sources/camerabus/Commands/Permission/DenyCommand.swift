@@ -10,14 +10,14 @@ struct DenyCommand: BusCommand {
             pictures or sound, and the user's locks on these devices end. Other programs continue; those that read \
             frames from the same shared memory get a new stream.
 
-            Without <media> the command denies what the user has requested, or else video. The user can't ask again \
-            until an administrator runs 'camerabus allow' or 'camerabus permissions --reset USER'. With --once the \
-            user can ask again as soon as none of the user's programs is connected to the bus, or the bus has ended.
+            Without <media> the command denies all of them. The user can't ask again until an administrator runs \
+            'camerabus allow' or 'camerabus permissions --reset USER'. With --once the user can ask again as soon as \
+            none of the user's programs is connected to the bus, or the bus has ended.
 
             With --json: the result of the method authorization.deny.
 
             EXAMPLES:
-              camerabus deny ann
+              camerabus deny ann                  # everything
               camerabus deny ann audio --once
             """)
 

@@ -76,7 +76,9 @@ struct PermissionDecision: ParsableArguments {
         _ client: Client, isGranted: Bool, once: Bool, json: Bool, timeout: Duration
     ) async throws {
         var media = self.media.map(\.rawValue)
-        if media.isEmpty { media = try await asked(client, timeout) }
+        if media.isEmpty {
+            media = isGranted ? try await asked(client, timeout) : MediaArgument.allCases.map(\.rawValue)
+        }
         let answer = try await client.decideAuthorization(
             uid: user.uid, media, isGranted: isGranted, once: once, timeout: timeout)
         if json { return try Output.json(answer) }
