@@ -3,15 +3,16 @@ public import LinuxIO
 /// Decides whether a process that has not reported for too long hangs, or is only slow.
 ///
 /// A process hangs when its loop makes no progress although it has the chance to. While the thread of the loop, or a
-/// thread of libzmq that carries its reports, waits for a processor or for pages from the disk, it has none. While the
-/// loop's thread sleeps, is stopped (SIGSTOP, a debugger) or runs without an end, it has one; what other threads do
-/// does not matter. Each look at the process is compared with the look before.
+/// thread of libzmq that carries its reports, waits for a processor, or the loop waits for pages from the disk, it has
+/// none. While the thread sleeps, is stopped (SIGSTOP, a debugger) or runs without an end, it has one. A loop that
+/// sleeps while another thread of the process starves gets more time. Each look is compared with the look before.
 public struct HangEvidence: Sendable {
     /// What the kernel says of two processes at one moment.
     public struct Look: Sendable {
         /// Monotonic nanoseconds.
         public var time: Int64
-        /// The threads of the process that is watched; nil: they can't be read. Then all time counts.
+        /// The threads of the process that is watched; nil: they can't be read. Then all time counts, as long as those
+        /// of the watching process can be read.
         public var threads: [Int32: ThreadTimes]?
         /// The threads of the process that watches: a report may wait for one of them. nil: nothing can be read at the
         /// moment, not even its own.
@@ -78,7 +79,8 @@ public struct HangEvidence: Sendable {
         switch hold {
         // It may be that a report waits, and not the loop.
         case .watcher?: break
-        case nil: if loop?.isIdle == true { still += 1 }
+        // A sleeping loop may wait for a lock that a starved thread has: it gets more time.
+        case nil: if loop?.isIdle == true, loop?.now.state == .stopped || !othersStarve(last, look) { still += 1 }
         case .processor?, .disk?: still = 0
         }
         // A loop that spins on a busy machine is held in each look, and uses up its time all the same.
@@ -100,6 +102,14 @@ public struct HangEvidence: Sendable {
             if step.wasQueued || step.isWaiting { return .processor }
         }
         return loop.map { $0.hasFaulted || $0.now.state == .blocked } == true ? .disk : nil
+    }
+
+    // Another thread of the process waits for a processor or for the disk.
+    private func othersStarve(_ last: Look, _ look: Look) -> Bool {
+        (look.threads ?? [:]).contains { id, now in
+            guard id != thread, let step = Step(last.threads?[id], now, look.time - last.time) else { return false }
+            return step.wasQueued || step.isWaiting || step.hasFaulted || step.now.state == .blocked
+        }
     }
 
     // libzmq's threads are called so.

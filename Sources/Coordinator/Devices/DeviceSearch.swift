@@ -52,6 +52,8 @@ final class DeviceSearch {
                 loop.cancel(ending)
                 self?.reaped(output)
             }
+            // It may still write, or hang, and nobody reads it any more.
+            if !output.isComplete { output.kill() }
             let parsed = output.bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }
             guard output.isComplete, let survey = parsed.flatMap(CameraSurvey.init(json:)) else {
                 logger.error("the search for cameras gave no list")

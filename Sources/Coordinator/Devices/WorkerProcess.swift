@@ -42,11 +42,11 @@ final class WorkerProcess {
     } onSlow: { [weak self] hold, seconds in
         self?.logger.warning(
             "worker has not reported for \(seconds) s: \(hold.rawValue)",
-            metadata: [LogKeys.workerPID: "\(self?.pid ?? 0)"])
+            metadata: [LogKeys.workerPID: "\(self?.all.first?.pid ?? 0)"])
     } onHang: { [weak self] in
-        guard let self else { return }
-        logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
-        kill()
+        guard let self, let watched = all.first else { return }
+        logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(watched.pid)"])
+        watched.send(9)
     }
 
     /// When the owner of a lock file that names nobody is looked for again, milliseconds.
