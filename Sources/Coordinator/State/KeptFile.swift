@@ -43,8 +43,7 @@ final class KeptFile {
     }
 
     private static func isForeign(_ error: SystemError, _ isOwn: Bool) -> Bool {
-        // EINVAL: a pipe, a folder or another thing that is no plain file.
-        [EFBIG, EINVAL].contains(error.code) || isOwn && [EPERM, ELOOP, EACCES].contains(error.code)
+        error.code == EFBIG || isOwn && [EPERM, ELOOP, EINVAL, EACCES].contains(error.code)
     }
 
     /// Has the file hold this, or something newer; the body is called when it does, or with what kept it from that.

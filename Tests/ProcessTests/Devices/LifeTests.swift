@@ -114,13 +114,21 @@ extension ProcessTests {
 
         @Test func `what is no file in the state directory does not hold up the start`() async throws {
             let home = try TemporaryDirectory()
-            let names = ["takes", "profiles", "rigs", "permissions", "devices"]
-            for name in names { #expect(mkfifo("\(home.path)/\(name).json", 0o600) == 0) }
+            for name in ["takes", "profiles", "rigs", "permissions"] {
+                #expect(mkfifo("\(home.path)/\(name).json", 0o600) == 0)
+            }
             let bus = try await BusHarness(virtual: 1, arguments: ["--state-dir", home.path])
             #expect(try bus.devices() == ["cam0"])
-            #expect(try bus.problems().contains("memoryLost"))
-            for name in names { #expect(access("\(home.path)/\(name).json.damaged", F_OK) == 0, "\(name)") }
+            for name in ["takes", "profiles", "rigs", "permissions"] {
+                #expect(bus.log.contains("\(name).json: Invalid argument"), "\(name): \(bus.log)")
+            }
             try await bus.stop()
+            // Without the settings of devices it does not start, as they may be whole elsewhere.
+            unlink("\(home.path)/devices.json")
+            #expect(mkfifo("\(home.path)/devices.json", 0o600) == 0)
+            let refused = try await bus.run(
+                "camerabusd", ["--runtime-dir", "\(home.path)/bus", "--state-dir", home.path])
+            #expect(refused.status == 1 && refused.standardError.contains("devices.json"), "\(refused)")
         }
 
         @Test func `the state file holds the published state, and no token`() async throws {
