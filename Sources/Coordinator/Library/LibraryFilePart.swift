@@ -47,7 +47,7 @@ struct LibraryFilePart {
         do throws(ZeroMQError) {
             frame = try message(count)
         } catch {
-            throw BusError(.internalError, "There is no memory for the part of a file: \(error).")
+            throw BusError(.internalError, "There is no memory for this part of the file: \(error). Read less.")
         }
         return CallReply(result: .success(.object(members)), attachments: [try budget.count(frame, for: uid)])
     }

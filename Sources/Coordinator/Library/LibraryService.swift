@@ -60,7 +60,9 @@ final class LibraryService: MethodService {
         do throws(SystemError) {
             memory = part.length > 0 ? try FilledMemory(name: "library.read", count: part.length) : nil
         } catch {
-            return respond(.failure(BusError(.internalError, "There is no memory for the part of a file: \(error).")))
+            return respond(
+                .failure(BusError(.internalError, "There is no memory for this part of the file: \(error). Read less."))
+            )
         }
         ask(.read(part), call, filling: memory) { [budget] result in
             do throws(BusError) {

@@ -43,7 +43,7 @@ struct PhotoCommand: BusCommand {
             session of its own, does not change the camera's settings, and waits until the seconds before the photo \
             are held. With --session it uses a session that already makes live photos, with the microphone and \
             orientation of that session. --orientation and --mirrored apply to both files. The movie has at most 1920 \
-            pixels per side. It is shorter, and this is reported, if the camera is picked up or put down meanwhile, or \
+            pixels per side. It is shorter, and this is reported, if the camera is moved by hand meanwhile, or \
             its frames end. A live photo is one JPEG of one camera. It excludes bracket, burst, --ago and \
             --high-resolution, and a session with a movie output. A session makes at most four at the same time.
 

@@ -36,7 +36,10 @@ struct TokensFileArgument: RemoteUserFile {
 
     @Option(
         help: ArgumentHelp(
-            "The tokens file of the gateway, web.tokens (default: $CAMERABUS_TOKENS, else /etc/camerabus/web-tokens).",
+            """
+            The file of tokens, as web.tokens in gateway.toml (default: $CAMERABUS_TOKENS, else \
+            /etc/camerabus/web-tokens).
+            """,
             valueName: "file"),
         completion: .file())
     var file: String?

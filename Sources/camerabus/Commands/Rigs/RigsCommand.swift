@@ -9,9 +9,9 @@ struct RigsCommand: AsyncParsableCommand {
         abstract: "Manages rigs: named groups of devices that are locked, configured and matched together.",
         discussion: """
             The name of a rig stands for its devices in 'lock', 'session', 'profiles' and 'rigs set', and in \
-            device.configure: for all of them, or none. Its first device leads. 'camerabus frames RIG --set' delivers, \
-            for each frame of the leading device, the frames of the others that were taken at the same time. Rigs of \
-            the configuration file ([[rig]]) can only be changed there.
+            device.configure. Such a command applies to all of its devices, or to none. Its first device leads: \
+            'camerabus frames RIG --set' delivers, for each frame of the leading device, the frames of the others that \
+            were taken at the same time. Rigs of the configuration file ([[rig]]) can only be changed there.
 
             EXAMPLES:
               camerabus rigs set stereo left right
