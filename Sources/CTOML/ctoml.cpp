@@ -23,33 +23,30 @@ namespace {
 // What the process says: one of these, text, and a NUL, without which it died on the way.
 constexpr char kindJSON = 'J', kindError = 'E';
 
-// What JSON is read with, too.
-constexpr int mostLevels = 64;
-
 // A byte of a file of a MiB becomes six at most (`\u001f`), and quotation marks and commas come between.
 constexpr size_t mostBytes = 16 << 20;
 
-// The first line with something that is nested too deeply; 0: there is none. Goes no deeper itself.
+// The first line with something below so many levels; 0: there is nothing. Goes no deeper itself.
 unsigned too_deep(const toml::node &node, int levels) {
-    if (levels > mostLevels) return node.source().begin.line ? node.source().begin.line : 1;
+    if (levels == 0) return node.source().begin.line ? node.source().begin.line : 1;
     if (auto table = node.as_table()) {
         for (auto &&[key, value] : *table)
-            if (unsigned line = too_deep(value, levels + 1)) return line;
+            if (unsigned line = too_deep(value, levels - 1)) return line;
     } else if (auto array = node.as_array()) {
         for (auto &&value : *array)
-            if (unsigned line = too_deep(value, levels + 1)) return line;
+            if (unsigned line = too_deep(value, levels - 1)) return line;
     }
     return 0;
 }
 
-std::string answer(const char *text, size_t length) {
+std::string answer(const char *text, size_t length, int levels) {
     std::ostringstream out;
     try {
         toml::table table = toml::parse(std::string_view(text, length));
         // Indented by its depth, a text of some KiB would become hundreds of MiB.
         auto flags = toml::json_formatter::default_flags & ~toml::format_flags::indentation;
-        if (unsigned line = too_deep(table, 1))
-            out << kindError << "line " << line << ": nested deeper than " << mostLevels << " levels";
+        if (unsigned line = too_deep(table, levels))
+            out << kindError << "line " << line << ": nested deeper than " << levels << " levels";
         else
             out << kindJSON << toml::json_formatter(table, flags);
     } catch (const toml::parse_error &error) {
@@ -69,7 +66,7 @@ void write_all(int descriptor, const char *bytes, size_t count) {
 }
 
 // Between fork and _exit: only this thread is left, and nothing of the program's own is used. glibc's malloc may be.
-[[noreturn]] void read_as_child(const char *text, size_t length, int descriptor) {
+[[noreturn]] void read_as_child(const char *text, size_t length, int levels, int descriptor) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     // No file and no report of a crash: it is expected.
     prctl(PR_SET_DUMPABLE, 0);
@@ -83,7 +80,7 @@ void write_all(int descriptor, const char *bytes, size_t count) {
     if (nothing >= 0) dup2(nothing, STDERR_FILENO);
     if (descriptor >= 0 && dup2(descriptor, STDOUT_FILENO) >= 0) {
         close_range(STDERR_FILENO + 1, ~0U, 0);
-        std::string said = answer(text, length);
+        std::string said = answer(text, length, levels);
         write_all(STDOUT_FILENO, said.c_str(), said.size() + 1);
     }
     _exit(0);
@@ -115,13 +112,13 @@ bool read_all(int descriptor, int64_t deadline, std::string &bytes) {
 
 }  // namespace
 
-int ctoml_read(const char *text, size_t length, int milliseconds, char **answer, size_t *bytes) {
+int ctoml_read(const char *text, size_t length, int levels, int milliseconds, char **answer, size_t *bytes) {
     *answer = nullptr;
     *bytes = 0;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) == -1) return -1;
     pid_t child = fork();
-    if (child == 0) read_as_child(text, length, ends[1]);
+    if (child == 0) read_as_child(text, length, levels, ends[1]);
     int code = child == -1 ? errno : 0;
     close(ends[1]);
     std::string said;

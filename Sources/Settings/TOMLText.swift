@@ -6,6 +6,8 @@ import JSON
 enum TOMLText {
     /// How long it may take altogether, milliseconds: the parser needs some for the largest files.
     private static let limit: Int64 = 2000
+    /// Levels of tables and arrays.
+    private static let levels = 64
 
     /// The document as JSON: dates and times are strings, also `inf` and `nan`.
     ///
@@ -38,7 +40,7 @@ enum TOMLText {
         guard left > 0 else { return .late }
         var (answer, count): (UnsafeMutablePointer<CChar>?, Int) = (nil, 0)
         let result = text.withUnsafeBytes { bytes in
-            ctoml_read(bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, Int32(left), &answer, &count)
+            ctoml_read(bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, Int32(levels), Int32(left), &answer, &count)
         }
         let code = errno
         defer { free(answer) }
@@ -46,7 +48,7 @@ enum TOMLText {
         switch Int(result) {
         case CTOML_JSON:
             do {
-                return .json(try JSONValue(parsing: bytes))
+                return .json(try JSONValue(parsing: bytes, maximumDepth: levels))
             } catch {
                 return .invalid("\(error)")
             }

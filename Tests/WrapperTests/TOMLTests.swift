@@ -99,11 +99,12 @@ import Testing
             }
             var string = ""
             string.unicodeScalars.append(contentsOf: text)
-            // Whatever it is, this process goes on, and an error says where.
+            // This process continues, and an error names the line.
             do throws(SettingsError) {
-                #expect(try TOMLText.json(string).object != nil)
+                #expect(try TOMLText.json(string).object != nil, "\(string.debugDescription)")
             } catch {
-                #expect(error.description.hasPrefix("line ") || error.description.contains("deep"), "\(error)")
+                #expect(error.description.hasPrefix("line ") || error.description.contains("deep"),
+                    "\(error): \(string.debugDescription)")
             }
         }
     }

@@ -18,9 +18,9 @@ enum {
 // texts: toml++ 3.3 by an assertion (`[.`) and by undefined behaviour (U+FEFE), toml11 3.7 reads behind its buffer. So
 // their end is an answer.
 //
-// `answer` gets text to be freed, without a NUL, of `bytes` bytes; NULL without an answer. -1: there is no process, no
+// A document with more levels of tables and arrays than `levels` is an error. `answer` gets text to be freed, without a NUL, of `bytes` bytes; NULL without an answer. -1: there is no process, no
 // pipe or no memory, and errno says why.
-int ctoml_read(const char *text, size_t length, int milliseconds, char **answer, size_t *bytes);
+int ctoml_read(const char *text, size_t length, int levels, int milliseconds, char **answer, size_t *bytes);
 
 #ifdef __cplusplus
 }
