@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 import zmq
 
-Context: TypeAlias = "zmq.Context[zmq.Socket[bytes]]"
+from .steps import Socket
+
+Context: TypeAlias = "zmq.Context[Socket]"
 
 # Every context that was made and has not ended. So the garbage collector never finalizes one: a context's finalizer
 # waits until its sockets are closed, and the collector may finalize those after it.

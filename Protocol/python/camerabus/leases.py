@@ -10,10 +10,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-
 from . import contexts
 from .errors import BusGone, CaptureError, ClientError, LockLost, Unauthorized
-from .steps import Socket, Steps, Wait, beside, deadline, is_over, run
+from .steps import Steps, Wait, beside, deadline, is_over, run
 
 if TYPE_CHECKING:
     from .core import Channel, Core
