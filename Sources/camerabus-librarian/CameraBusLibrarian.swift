@@ -76,11 +76,6 @@ struct CameraBusLibrarian: ParsableCommand {
 
     // At once. False: nobody reads it.
     private static func write(_ report: LibrarianReport) -> Bool {
-        do throws(SystemError) {
-            try FileDescriptor.writeAll(Array("\(report.json)\n".utf8), to: STDOUT_FILENO)
-            return true
-        } catch {
-            return false
-        }
+        (try? FileDescriptor.writeAll(Array("\(report.json)\n".utf8), to: STDOUT_FILENO)) != nil
     }
 }

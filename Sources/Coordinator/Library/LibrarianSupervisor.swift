@@ -61,7 +61,7 @@ final class LibrarianSupervisor {
     /// The longest time without a report while a take is joined, milliseconds: progress is reported ten times a second,
     /// but at the end the disk is waited for.
     private static let joiningLimit: Int64 = 120_000
-    /// Bytes of an answer: as many entries as can be asked for are less.
+    /// Bytes of an answer. A thousand entries that this version makes have about one MiB.
     private static let maximumBytes = 8 << 20
 
     init(_ loop: Loop, program: String, runtimeDirectory: RuntimeDirectory, logger: Logger) {
