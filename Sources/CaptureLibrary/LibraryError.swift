@@ -1,3 +1,4 @@
+import BusProtocol
 public import LinuxIO
 
 /// Why the capture library can't do something.
@@ -16,7 +17,7 @@ public enum LibraryError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .file(let error): "\(error)"
-        case .invalidID(let id): "'\(id)' is no id: 1 to 32 of the characters a-z, 0-9 and '-'"
+        case .invalidID(let id): "'\(id)' is not an id: \(DeviceID.form)"
         case .invalidPath(let path): "'\(path)' is no path of a file in the library"
         case .exists(let id): "the library already has an entry \(id)"
         case .unreadable(let id, let why): "the entry \(id) can't be read: \(why)"
