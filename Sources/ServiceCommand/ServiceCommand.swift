@@ -10,7 +10,7 @@ public protocol ServiceCommand: ParsableCommand {}
 extension ServiceCommand {
     /// Parses the command line and runs the command; usage that is wrong is told on standard error.
     public static func main() {
-        // Whoever started it may have it ignore the end of its children, which then could not be waited for.
+        // If the parent ignored SIGCHLD, this process would too, and could not wait for its children.
         _ = signal(SIGCHLD, SIG_DFL)
         do {
             var command = try parseAsRoot()

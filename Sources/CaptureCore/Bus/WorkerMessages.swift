@@ -53,8 +53,7 @@ public struct WorkerOrder: Hashable, Sendable {
         case plugged(CameraFacts, isNew: Bool)
         /// The same of a microphone.
         case pluggedMicrophone(MicrophoneFacts, isNew: Bool)
-        /// The users who may connect from now on. A refusal is reported again, also of a user whose refusal was
-        /// reported before.
+        /// The users who may connect from now on. The worker reports each refused user once per list.
         case admit(AccessList)
         /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list}
         /// answers {script}, {cancel} ends it.
