@@ -40,7 +40,8 @@ enum TOMLText {
         guard left > 0 else { return .late }
         var (answer, count): (UnsafeMutablePointer<CChar>?, Int) = (nil, 0)
         let result = text.withUnsafeBytes { bytes in
-            ctoml_read(bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, Int32(levels), Int32(left), &answer, &count)
+            ctoml_read(
+                bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, Int32(levels), Int32(left), &answer, &count)
         }
         let code = errno
         defer { free(answer) }

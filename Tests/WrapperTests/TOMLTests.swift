@@ -103,7 +103,8 @@ import Testing
             do throws(SettingsError) {
                 #expect(try TOMLText.json(string).object != nil, "\(string.debugDescription)")
             } catch {
-                #expect(error.description.hasPrefix("line ") || error.description.contains("deep"),
+                #expect(
+                    error.description.hasPrefix("line ") || error.description.contains("deep"),
                     "\(error): \(string.debugDescription)")
             }
         }

@@ -4,8 +4,8 @@ extension Schema {
     /// What the capture library has.
     static let libraryDefinitions: [String: Schema] = [
         "LibraryID": .string(minLength: 1, maxLength: 64).described(
-            "The id of an entry, which is the movie's or the photo's: \(DeviceID.form). Any other one, up to 64 long, is "
-                + "never found."
+            "The id of an entry, which is the movie's or the photo's: \(DeviceID.form). Any other one, up to 64 long, "
+                + "is never found."
         ),
         "LibraryDevice": .object(
             [
