@@ -115,8 +115,8 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "BusProtocol", "BusServer", "CPage", "JSON", "LinuxIO", "Settings", "Sodium", "ZeroMQ", logging,
-                .product(name: "FlyingFox", package: "FlyingFox"),
+                "BusProtocol", "BusServer", "CPage", "CaptureCore", "JSON", "LinuxIO", "Settings", "Sodium", "ZeroMQ",
+                logging, .product(name: "FlyingFox", package: "FlyingFox"),
                 .product(name: "FlyingSocks", package: "FlyingFox"),
             ],
             // In CPage, which puts it into the program.
@@ -185,7 +185,10 @@ let package = Package(
         tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
         tests(
             "GatewayTests",
-            ["BusProtocol", "BusServer", "CameraBusTesting", "Gateway", "JSON", "LinuxIO", "ZeroMQ", logging]),
+            [
+                "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "Gateway", "JSON", "LinuxIO", "ZeroMQ",
+                logging,
+            ]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
             "KernelTests",

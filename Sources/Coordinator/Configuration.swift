@@ -44,6 +44,8 @@ public struct Configuration: Hashable, Sendable {
     public var gateway: String?
     /// `permission.remote_role`: what clients on other machines may at most, whatever their keys say.
     public var remoteRole = AuthorizationRole.admin
+    /// `permission.view_sound`: whether the role `view` includes sound.
+    public var viewHasSound = true
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
     /// `limits.photo_reply`: bytes of all photos in one reply.
@@ -145,6 +147,7 @@ public struct Configuration: Hashable, Sendable {
             gateway = try permission.string("gateway")
             let remote = try permission.string("remote_role", oneOf: ["none", "view", "control", "admin"])
             remoteRole = remote.flatMap(AuthorizationRole.init) ?? remoteRole
+            viewHasSound = try permission.boolean("view_sound") ?? viewHasSound
             try permission.section("users") { users throws(ParseError) in
                 for name in users.names {
                     userRoles[name] = try users.string(name, oneOf: words).flatMap(AuthorizationRole.init)

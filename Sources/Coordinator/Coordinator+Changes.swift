@@ -119,6 +119,8 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
         for worker in workers.all.values { admit(worker) }
         matchers.admit(permission.table.accessList(.video))
         endUnauthorized()
+        // Gateways end what they may not pass on any more.
+        state.publish()
     }
 
     /// Sends a worker the list of users that it admits.

@@ -188,7 +188,7 @@ public final class Coordinator: BusLifetime {
             }
 
             state = BusState(
-                epoch: epoch, lifecycle, events, workers, pressures,
+                epoch: epoch, lifecycle, events, workers, pressures, permission,
                 [updater, configuration, deviceStore, rigs, profiles, takeFile, permission], logger: logger)
             departures = ClientDepartures(
                 loop, connections, clients, store, permission, locks, sources, movies, photos, sessions)

@@ -86,10 +86,17 @@ class Rig:
         # The second one has no point to focus at, and looks to the front; the third is another's without a turn of its
         # own.
         profiles = [word for profile in ("plain", "iphone6", "plain") for word in ("--virtual-profile", profile)]
+        self.settings = self.folder / "camerabus.toml"
+        self.settings.touch()
         self.bus = Program(
-            self.folder / "bus.log", self.binaries / "camerabusd", "--runtime-dir", self.runtime, "--virtual",
-            str(CAMERAS), *profiles, "--no-hardware", "--no-pressure",
+            self.folder / "bus.log", self.binaries / "camerabusd", "--config", self.settings, "--runtime-dir",
+            self.runtime, "--virtual", str(CAMERAS), *profiles, "--no-hardware", "--no-pressure",
         )
+
+    def configure_bus(self, text: str) -> None:
+        """Has the bus read other settings, which are in force soon."""
+        self.settings.write_text(text)
+        self.bus.process.send_signal(signal.SIGHUP)
 
     def start_gateway(self, role: str, more: str = "") -> str:
         """A gateway on a port of its own; its address. `more`: further lines of its settings."""

@@ -50,6 +50,26 @@ class Roles(rig.WebTestCase):
         self.assertEqual(self.client.device("cam0").generation, before.generation)
 
 
+    def test_a_limit_of_the_bus_is_in_force_at_once(self) -> None:
+        self.addCleanup(self.rig.configure_bus, "")
+        self.open_camera()
+        picture = "document.querySelector('.picture')"
+        for limit, status, why in (
+            ("none", "No access", "The bus gives pages no access now"),
+            ("view", "View only", "The bus limits pages to the role “view” now"),
+        ):
+            self.rig.configure_bus(f'[permission]\nremote_role = "{limit}"\n')
+            self.page.wait(f"document.querySelector('.status').textContent === '{status}'")
+            self.page.wait(f"document.querySelector('.shutter.record').title.startsWith('{why}')")
+            if limit == "none":
+                self.page.wait("document.querySelector('.veil').textContent.includes('limits clients on other')")
+                self.page.evaluate(f"{picture}.dataset.sequence = 'before'")
+            else:
+                self.page.wait(f"{picture}.dataset.sequence !== 'before'")
+        self.rig.configure_bus("[permission]\nview_sound = false\n")
+        self.page.wait("document.querySelector('.status').textContent === 'Live'")
+
+
 class Restarts(rig.WebTestCase):
     def test_the_page_outlives_the_bus(self) -> None:
         self.page.open(self.rig.address)

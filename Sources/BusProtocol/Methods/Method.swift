@@ -107,4 +107,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case livePhotos
     /// Clients on other machines, for whom a gateway asks (`for`), `bus.leave` and `bus.clock`.
     case remote
+    /// `remote` in `state/bus/`: which media clients on other machines may have, by the role of their key or token.
+    case remotePermission
 }

@@ -300,6 +300,7 @@ extension Schema {
                             [.required("reason", .string(minLength: 1)), .required("message", .string())],
                             additional: true)
                     ).described("What is wrong with how the bus is set up.")),
+                .optional("remote", .reference("RemotePermission")),
                 .optional("systemPressureState", .reference("SystemPressureState")),
                 .optional("systemPressureSources", .reference("SystemPressureSources")),
             ], additional: true

@@ -7,6 +7,9 @@ extension Schema {
             .array(of: .reference("AuthorizationMedia"), min: 1, max: 4), .reference("AuthorizationMedia"),
         ]).described("One or more media; a bare string is one."),
         "UID": .integer(min: 0, max: 4_294_967_294).described("The number of a user on the bus's machine."),
+        "RemotePermission": .object(
+            ["view", "control", "admin"].map { .required($0, remoteGrant) }, additional: true
+        ).described("What clients on other machines may do, by the role of their key or token."),
         "UserAuthorization": .object(
             [
                 .required("uid", .reference("UID")),
@@ -44,4 +47,11 @@ extension Schema {
                 .required("since", .integer().described("Seconds since 1970.")),
             ], additional: true),
     ]
+
+    private static let remoteGrant = Schema.object(
+        [
+            .required(
+                "role", .choice(["none", "view", "control", "admin"]).described("The role after the bus's limit.")),
+            .required("media", .array(of: .reference("AuthorizationMedia")).described("Those that are authorized.")),
+        ], additional: true)
 }

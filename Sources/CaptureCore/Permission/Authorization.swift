@@ -35,14 +35,4 @@ public enum AuthorizationRole: String, Hashable, Sendable, CaseIterable, Compara
     public static func < (left: AuthorizationRole, right: AuthorizationRole) -> Bool { left.rank < right.rank }
 
     private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
-
-    /// What it says of a medium; nil: that a decision is needed.
-    func status(_ media: AuthorizationMedia) -> AuthorizationStatus? {
-        switch self {
-        case .none: .restricted
-        case .ask: nil
-        case .view: AuthorizationMedia.ofDevices.contains(media) ? .authorized : .restricted
-        case .control, .admin: .authorized
-        }
-    }
 }

@@ -20,6 +20,8 @@ public struct AuthorizationPolicy: Hashable, Sendable {
     public var remotes: [UInt32: AuthorizationRole] = [:]
     /// What they may at most, whatever the gateway says.
     public var remoteLimit = AuthorizationRole.admin
+    /// Whether the role `view` includes sound.
+    public var viewHasSound = true
 
     public init(owner: UInt32) { self.owner = owner }
 
@@ -32,10 +34,33 @@ public struct AuthorizationPolicy: Hashable, Sendable {
         return roles.max() ?? standard
     }
 
+    /// What the user's role says of a medium; nil: that a decision is needed.
+    ///
+    /// - Parameter groups: those that the kernel names.
+    public func status(uid: UInt32, groups: Set<UInt32>, _ media: AuthorizationMedia) -> AuthorizationStatus? {
+        let role = role(uid: uid, groups: groups)
+        // The gateway hears for others. What these may hear is decided for each of them.
+        if uid == gateway, role == .view, media == .audio { return .authorized }
+        return status(of: role, media)
+    }
+
+    /// What a role says of a medium; nil: that a decision is needed.
+    public func status(of role: AuthorizationRole, _ media: AuthorizationMedia) -> AuthorizationStatus? {
+        switch (role, media) {
+        case (.none, _): .restricted
+        case (.ask, _): nil
+        case (.view, .video): .authorized
+        case (.view, .audio): viewHasSound ? .authorized : .restricted
+        case (.view, _): .restricted
+        case (.control, _), (.admin, _): .authorized
+        }
+    }
+
     public var json: JSONValue {
         [
             "owner": JSONValue(owner), "default": .string(standard.rawValue), "users": Self.json(users),
-            "groups": Self.json(groups), "members": Self.json(members),
+            "groups": Self.json(groups), "members": Self.json(members), "viewSound": .bool(viewHasSound),
+            "gateway": gateway.map { JSONValue($0) } ?? .null,
         ]
     }
 
@@ -44,9 +69,10 @@ public struct AuthorizationPolicy: Hashable, Sendable {
         guard let owner = json["owner"]?.integer.flatMap({ UInt32(exactly: $0) }),
             let standard = json["default"]?.string.flatMap(AuthorizationRole.init),
             let users = Self.roles(json["users"]), let groups = Self.roles(json["groups"]),
-            let members = Self.roles(json["members"])
+            let members = Self.roles(json["members"]), let viewHasSound = json["viewSound"]?.bool
         else { return nil }
-        (self.owner, self.standard) = (owner, standard)
+        (self.owner, self.standard, self.viewHasSound) = (owner, standard, viewHasSound)
+        gateway = json["gateway"]?.integer.flatMap { UInt32(exactly: $0) }
         (self.users, self.groups, self.members) = (users, groups, members)
     }
 
@@ -88,8 +114,8 @@ public struct AccessList: Hashable, Sendable {
 
     /// Whether the user, whose group the kernel says is this one, may have what the device gives.
     public func admits(uid: UInt32, gid: UInt32) -> Bool {
-        (policy.role(uid: uid, groups: [gid]).status(media) ?? (granted.contains(uid) ? .authorized : .notDetermined))
-            == .authorized
+        let status = policy.status(uid: uid, groups: [gid], media)
+        return (status ?? (granted.contains(uid) ? .authorized : .notDetermined)) == .authorized
     }
 
     public var json: JSONValue {

@@ -72,7 +72,7 @@ public struct AuthorizationTable: Hashable, Sendable {
 
     /// - Parameter groups: those that the kernel names.
     public func status(uid: UInt32, groups: Set<UInt32>, media: AuthorizationMedia) -> AuthorizationStatus {
-        policy.role(uid: uid, groups: groups).status(media) ?? decisions[uid]?[media]?.status ?? .notDetermined
+        policy.status(uid: uid, groups: groups, media) ?? decisions[uid]?[media]?.status ?? .notDetermined
     }
 
     /// Whether the user may change what is of that medium: a role that only looks may not, however it was asked.

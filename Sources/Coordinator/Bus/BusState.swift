@@ -15,6 +15,7 @@ final class BusState {
     private let events: EventSocket
     private let workers: WorkerSupervisor
     private let pressures: PressureRegistry
+    private let permission: AuthorizationService
     private let logger: Logger
     /// In the order in which their problems are published.
     private let reporters: [any ProblemReporter]
@@ -22,13 +23,15 @@ final class BusState {
 
     init(
         epoch: String, _ lifecycle: Lifecycle, _ events: EventSocket, _ workers: WorkerSupervisor,
-        _ pressures: PressureRegistry, _ reporters: [any ProblemReporter], logger: Logger
+        _ pressures: PressureRegistry, _ permission: AuthorizationService, _ reporters: [any ProblemReporter],
+        logger: Logger
     ) {
         self.epoch = epoch
         self.lifecycle = lifecycle
         self.events = events
         self.workers = workers
         self.pressures = pressures
+        self.permission = permission
         self.reporters = reporters
         self.logger = logger
     }
@@ -56,7 +59,8 @@ final class BusState {
             .members([
                 "version": .string(Self.version), "epoch": .string(epoch), "started": JSONValue(started),
                 "devices": JSONValue(workers.deviceIDs), "problems": .array(problems.map(\.json)),
-                "systemPressureState": pressures.machine?.json, "systemPressureSources": pressures.sources,
+                "remote": permission.remotePermission.json, "systemPressureState": pressures.machine?.json,
+                "systemPressureSources": pressures.sources,
             ]))
     }
 }

@@ -38,7 +38,7 @@ final class RemoteUserRegistry {
                 "The keys '\(principal.name)' and '\(other)' get the same user id; rename one of them.",
                 ["status": "restricted", "needed": "gateway"])
         }
-        guard permission.setRemote(uid: uid, principal.role.authorization) else {
+        guard permission.setRemote(uid: uid, AuthorizationRole(principal.role)) else {
             throw BusError(
                 .limitExceeded, "Too many clients on other machines have used this bus since it started.",
                 ["limit": "remotes"])
@@ -67,17 +67,6 @@ final class RemoteUserRegistry {
                 .unauthorized,
                 "Only clients on the bus's machine can publish frames of their own; run the program there.",
                 ["status": "restricted", "needed": "local"])
-        }
-    }
-}
-
-extension Request.Principal.Role {
-    fileprivate var authorization: AuthorizationRole {
-        switch self {
-        case .view: .view
-        case .control: .control
-        case .admin: .admin
-        case .nobody: .none
         }
     }
 }

@@ -89,10 +89,14 @@ final class RequestRouter {
 
     private func adminNeeded(_ method: Method, _ caller: Caller) -> BusError {
         let role = permission.role(of: caller).rawValue
-        let who =
-            caller.remote == nil
-            ? "root, the user that runs the bus, and users with the role admin in its configuration"
-            : "the key of this client has the role '\(role)', and 'admin' is needed (camerabus keys role)"
+        let who: String =
+            if caller.remote == nil {
+                "root, the user that runs the bus, and users with the role admin in its configuration"
+            } else if permission.isLimited(caller) {
+                "the bus limits clients on other machines to the role '\(role)' (permission.remote_role)"
+            } else {
+                "the key of this client has the role '\(role)', and 'admin' is needed (camerabus keys role)"
+            }
         return BusError(
             .unauthorized, "\(method.name) is for administrators: \(who).", ["status": "denied", "needed": "admin"])
     }

@@ -17,6 +17,7 @@ extension AuthorizationPolicy {
         self.init(owner: owner)
         standard = configuration.standardRole
         remoteLimit = configuration.remoteRole
+        viewHasSound = configuration.viewHasSound
         for (name, role) in configuration.userRoles {
             if let uid = UInt32(name) ?? UserDatabase.userID(named: name) {
                 users[uid] = role

@@ -75,6 +75,11 @@ final class AuthorizationService: ProblemReporter {
         table.role(uid: caller.peer.uid, groups: [caller.peer.gid])
     }
 
+    /// Whether the configuration leaves a remote user less than its gateway reports.
+    func isLimited(_ caller: Caller) -> Bool {
+        table.policy.remotes[caller.peer.uid].map { role(of: caller) < $0 } ?? false
+    }
+
     func isAdmin(_ caller: Caller) -> Bool { role(of: caller) == .admin }
 
     /// Whether the caller may send requests for remote users.
@@ -98,6 +103,9 @@ final class AuthorizationService: ProblemReporter {
         if before != nil || min(role, table.policy.remoteLimit) < .control { changedNow() }
         return true
     }
+
+    /// What clients on other machines may do, for their gateways.
+    var remotePermission: RemotePermission { RemotePermission(table.policy) }
 
     /// Whether the user may change devices of that medium, and keep what changes them.
     func mayChange(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> Bool {
@@ -128,15 +136,9 @@ final class AuthorizationService: ProblemReporter {
     func refusal(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> BusError {
         let status = table.status(uid: uid, groups: [gid], media: media)
         if RemoteUser.uids.contains(uid) {
-            let role = table.role(uid: uid, groups: [])
-            return BusError(
-                .unauthorized,
-                "The key of this client has the role '\(role.rawValue)', which does not allow this; an administrator "
-                    + "of the bus can change it with 'camerabus keys role'.",
-                [
-                    "status": .string(AuthorizationStatus.restricted.rawValue),
-                    "needed": status == .authorized ? "control" : .string(media.rawValue),
-                ])
+            return remotePermission.refusal(
+                of: table.policy.remotes[uid] ?? AuthorizationRole.none,
+                needed: status == .authorized ? "control" : media.rawValue)
         }
         let message: String
         switch status {

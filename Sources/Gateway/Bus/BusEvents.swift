@@ -1,5 +1,7 @@
 import BusProtocol
 import BusServer
+import CaptureCore
+import JSON
 import LinuxIO
 import ZeroMQ
 
@@ -15,6 +17,10 @@ final class BusEvents {
     private let bus: Socket
     private var token: Loop.Token?
     private var cache = StateCache()
+    /// What clients may do by their roles, as the bus published it last; nil: it has not yet. While no bus runs, the
+    /// last word holds.
+    private(set) var permission: RemotePermission?
+    private var permissionObservers: [() -> Void] = []
     private var listeners: [(token: Token, take: (_ topic: String, _ body: [UInt8]) -> Void)] = []
     private var lastNumber: UInt64 = 0
     /// The bus that was heard last.
@@ -49,6 +55,16 @@ final class BusEvents {
 
     func cancel(_ token: Token) { listeners.removeAll { $0.token == token } }
 
+    /// Has the body called whenever ``permission`` has changed.
+    func whenPermissionChanges(_ body: @escaping () -> Void) { permissionObservers.append(body) }
+
+    /// What clients may do from now on.
+    func permit(_ permission: RemotePermission) {
+        guard permission != self.permission else { return }
+        self.permission = permission
+        for observer in permissionObservers { observer() }
+    }
+
     /// What a subscription to that beginning of topics sees, in the order in which it came about.
     func current(matching prefix: String) -> [(topic: String, body: [UInt8])] { cache.current(matching: prefix) }
 
@@ -74,7 +90,20 @@ final class BusEvents {
                 since = nil
             }
             if since == nil, cache.has(Topic.state(.bus).text) { since = MonotonicClock.now() }
+            takePermission(topic, body)
             for listener in listeners { listener.take(topic, body) }
+        }
+    }
+
+    private func takePermission(_ topic: String, _ body: [UInt8]) {
+        let own = Topic.state(.bus).text
+        guard topic == own || topic == Topic.heartbeat.text, let message = try? JSONValue(parsing: body) else { return }
+        if topic == own {
+            if let bus = message["value"], !bus.isNull { permit(RemotePermission(json: bus["remote"] ?? [:])) }
+        } else if cache.misses(own, by: message) {
+            // It was lost in a full queue: who subscribes gets it once more.
+            try? bus.subscribe(own)
+            try? bus.unsubscribe(own)
         }
     }
 }

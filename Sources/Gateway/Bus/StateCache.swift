@@ -33,6 +33,14 @@ struct StateCache {
         }
     }
 
+    /// Whether that heartbeat counts a newer message of a topic than the one that is kept: that one was lost.
+    func misses(_ topic: String, by heartbeat: JSONValue) -> Bool {
+        guard heartbeat["epoch"]?.string == epoch, let latest = heartbeat["latest"]?[topic]?.integer else {
+            return false
+        }
+        return latest > kept[topic]?.sequence ?? 0
+    }
+
     /// Whether there is state of that topic.
     func has(_ topic: String) -> Bool { kept[topic] != nil }
 

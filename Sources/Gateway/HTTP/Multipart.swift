@@ -13,4 +13,11 @@ enum Multipart {
 
     /// What stands behind it.
     static let tail = Array("\r\n--\(boundary)\r\n".utf8)
+
+    /// The last part, in place of a picture: why none comes any more.
+    static func end(_ reason: String) -> [UInt8] {
+        let text = Array("\(reason)\n".utf8)
+        let head = "Content-Type: text/plain; charset=utf-8\r\nContent-Length: \(text.count)\r\n\r\n"
+        return Array(head.utf8) + text + Array("\r\n--\(boundary)--\r\n".utf8)
+    }
 }

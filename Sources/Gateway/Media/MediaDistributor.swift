@@ -1,5 +1,6 @@
 import BusProtocol
 import BusServer
+import CaptureCore
 import JSON
 import LinuxIO
 import Logging
@@ -20,6 +21,8 @@ final class MediaDistributor {
     struct Way {
         /// What is bounded for all of one owner's connections together.
         var owner: String
+        /// Of the key or token of that owner.
+        var role: Request.Principal.Role
         /// Uncompressed pictures, to who asks for them.
         var allowsRaw: Bool
         /// Whether something can be sent now; if not, ``MediaDistributor/room(for:)`` says when.
@@ -31,7 +34,8 @@ final class MediaDistributor {
     /// A topic that somebody wants.
     private final class Run {
         let device: String
-        let isPicture: Bool
+        /// The permission that it needs: pictures or sound.
+        let media: AuthorizationMedia
         /// Messages that are kept of it, where each stands for itself: one, but of sound.
         let room: Int
         var recent = RecentMessages<MediaItem>()
@@ -41,9 +45,9 @@ final class MediaDistributor {
         /// Since when it hasn't; nil: it has.
         var unknownSince: Int64?
 
-        init(device: String, isPicture: Bool, room: Int) {
+        init(device: String, _ media: AuthorizationMedia, room: Int) {
             self.device = device
-            self.isPicture = isPicture
+            self.media = media
             self.room = room
         }
     }
@@ -91,6 +95,7 @@ final class MediaDistributor {
         events.listen { [weak self] topic, _ in
             if topic == Topic.heartbeat.text { self?.cameHeartbeat(at: MonotonicClock.now()) }
         }
+        events.whenPermissionChanges { [weak self] in self?.permissionChanged(at: MonotonicClock.now()) }
     }
 
     /// Topics that the bus makes something for now.
@@ -131,13 +136,13 @@ final class MediaDistributor {
             askers[peer]?.refusals[topic]?.ask(raw: isRaw)
             return
         }
-        if let error = begin(topic, for: peer, at: now) {
+        guard events.permission != nil else {
             guard asker.refusals.count < Self.maximumRefusals else { return }
-            askers[peer]?.refusals[topic] = TopicRefusal(at: now)
-            refuse(topic, peer, error)
-            reconsider(at: now + TopicRefusal.interval)
+            askers[peer]?.refusals[topic] = .undecided
+            askers[peer]?.refusals[topic]?.ask(raw: isRaw)
             return
         }
+        if let error = begin(topic, for: peer, at: now) { return refuseFirst(topic, peer, error, at: now) }
         runs[topic]?.viewers[peer]?.ask(raw: isRaw, at: now)
         serve(topic, peer, at: now)
     }
@@ -153,10 +158,12 @@ final class MediaDistributor {
     /// - Returns: why it can't be; nil: it is.
     private func begin(_ topic: [UInt8], for peer: Peer, at now: Int64) -> BusError? {
         if runs[topic]?.viewers[peer] != nil { return nil }
-        guard let owner = askers[peer]?.way.owner else { return Self.noFeed }
+        guard let way = askers[peer]?.way else { return Self.noFeed }
+        let owner = way.owner
         let own = Set(askers.values.filter { $0.way.owner == owner }.flatMap(\.topics))
         guard own.contains(topic) || own.count < Self.maximumTopics else { return Self.tooManyTopics }
         guard let run = runs[topic] ?? Self.run(topic) else { return Self.notHere }
+        if let refusal = refusal(way, run) { return refusal }
         // A device makes so many renditions for all: one key must not have them all made.
         let wanted = own.count(where: { $0 != topic && runs[$0]?.device == run.device })
         guard wanted < Self.maximumTopicsOfDevice else { return Self.tooMany }
@@ -171,7 +178,35 @@ final class MediaDistributor {
         return nil
     }
 
+    // MARK: Permission
+
+    private func refusal(_ way: Way, _ run: Run) -> BusError? {
+        events.permission?.refusal(of: AuthorizationRole(way.role), run.media)
+    }
+
+    /// Ends what somebody may not have any more, and says why; decides about what nothing was known of yet.
+    private func permissionChanged(at now: Int64) {
+        for (peer, asker) in askers {
+            for topic in asker.topics {
+                guard let run = runs[topic], let error = refusal(asker.way, run) else { continue }
+                askers[peer]?.topics.remove(topic)
+                end(topic, of: peer)
+                refuseFirst(topic, peer, error, at: now)
+            }
+            for (topic, refusal) in asker.refusals where refusal.isUndecided {
+                reconsider(topic, refusal, of: peer, at: now)
+            }
+        }
+    }
+
     // MARK: Refusing
+
+    private func refuseFirst(_ topic: [UInt8], _ peer: Peer, _ error: BusError, at now: Int64) {
+        guard let count = askers[peer]?.refusals.count, count < Self.maximumRefusals else { return }
+        askers[peer]?.refusals[topic] = TopicRefusal(at: now)
+        refuse(topic, peer, error)
+        reconsider(at: now + TopicRefusal.interval)
+    }
 
     private func reconsider(at time: Int64) {
         guard reconsideration == nil else { return }
@@ -185,11 +220,11 @@ final class MediaDistributor {
     /// Who was refused and has asked on gets it by now, or is told again.
     func reconsider(now: Int64) {
         for (peer, asker) in askers {
-            for (topic, refusal) in asker.refusals where refusal.due <= now {
-                reconsider(topic, refusal, of: peer, at: now)
+            for (topic, refusal) in asker.refusals {
+                if let due = refusal.due, due <= now { reconsider(topic, refusal, of: peer, at: now) }
             }
         }
-        guard let next = askers.values.flatMap({ $0.refusals.values.map(\.due) }).min() else { return }
+        guard let next = askers.values.flatMap({ $0.refusals.values.compactMap(\.due) }).min() else { return }
         reconsider(at: max(next, now + Self.leastReconsideration))
     }
 
@@ -200,7 +235,8 @@ final class MediaDistributor {
         }
         if let error = begin(topic, for: peer, at: now) {
             askers[peer]?.refusals[topic]?.told(at: now)
-            return refuse(topic, peer, error)
+            refuse(topic, peer, error)
+            return reconsider(at: now + TopicRefusal.interval)
         }
         askers[peer]?.refusals[topic] = nil
         for _ in 0..<refusal.asks { runs[topic]?.viewers[peer]?.ask(raw: refusal.takesRaw, at: now) }
@@ -270,10 +306,10 @@ final class MediaDistributor {
     private static func run(_ topic: [UInt8]) -> Run? {
         switch Topic.parse(topic) {
         case .media(let media)? where media.kind == .frame || media.kind == .set:
-            Run(device: media.device, isPicture: true, room: 1)
+            Run(device: media.device, .video, room: 1)
         case .media(let media)? where media.kind == .audio:
-            Run(device: media.device, isPicture: false, room: chainRoom)
-        case .level(let device)?: Run(device: device, isPicture: false, room: 1)
+            Run(device: media.device, .audio, room: chainRoom)
+        case .level(let device)?: Run(device: device, .audio, room: 1)
         default: nil
         }
     }
@@ -282,7 +318,7 @@ final class MediaDistributor {
 
     private func came(_ message: [Message]) {
         guard let topic = message.first.map({ Array($0.bytes) }), let run = runs[topic],
-            let item = MediaItem(message.dropFirst(), isPicture: run.isPicture, at: MonotonicClock.now())
+            let item = MediaItem(message.dropFirst(), isPicture: run.media == .video, at: MonotonicClock.now())
         else { return }
         run.recent.put(item, room: item.isKey == nil ? run.room : Self.chainRoom)
         for (peer, viewer) in run.viewers {

@@ -7,13 +7,21 @@ struct TopicRefusal {
     /// Messages that it has asked for since it was told last.
     private(set) var asks = 0
     private(set) var takesRaw = false
-    private var lastTold: Int64
+    /// nil: never, as nobody knows yet whether it may.
+    private var lastTold: Int64?
 
     /// It is told now, in monotonic nanoseconds.
     init(at now: Int64) { lastTold = now }
 
-    /// When it may have another answer.
-    var due: Int64 { lastTold + Self.interval }
+    private init() { lastTold = nil }
+
+    /// Nothing is told: whether it may have the topic shows later.
+    static let undecided = TopicRefusal()
+
+    var isUndecided: Bool { lastTold == nil }
+
+    /// When it may have another answer; nil: when that is decided.
+    var due: Int64? { lastTold.map { $0 + Self.interval } }
 
     mutating func ask(raw: Bool) {
         asks = min(asks + 1, Viewer.maximumCredit)

@@ -30,8 +30,13 @@ export function makeLevels(app) {
     if (detail.topic !== topic) return
     const { average = [], peak = [], error } = detail.header
     place.title = error?.message ?? ""
-    if (error) return void (again ??= setTimeout(() => ((again = null), askOne()), REFUSED_AGAIN))
+    if (error) {
+      // What was loud before is not what is heard now.
+      place.replaceChildren(error.message)
+      return void (again ??= setTimeout(() => ((again = null), askOne()), REFUSED_AGAIN))
+    }
     askOne()
+    if (place.childElementCount === 0) place.replaceChildren()
     while (place.children.length > average.length) place.lastElementChild.remove()
     while (place.children.length < average.length) place.append(element("span", { class: "level" }, element("i"), element("b")))
     average.forEach((value, channel) => {

@@ -9,6 +9,7 @@ import { Locks } from "./locks.js"
 import { showMicrophone } from "./microphone.js"
 import { Notices } from "./notices.js"
 import { Pictures } from "./pictures.js"
+import { role, whyNothing } from "./rights.js"
 import { State } from "./state.js"
 
 const url = new URL("/bus", location.href)
@@ -64,13 +65,14 @@ function tellHow() {
   const [word, how] = !connection.isOpen ? ["Connecting …", "away"]
     : !connection.busIsHere ? ["No bus", "away"]
     : !state.isKnown ? ["Loading …", "away"]
-    : connection.hello.role === "view" ? ["View only", "view"] : ["Live", "live"]
+    : role(app) === "none" ? ["No access", "view"]
+    : role(app) === "view" ? ["View only", "view"] : ["Live", "live"]
   if (status.textContent !== word) status.textContent = word
   status.dataset.how = how
   document.body.classList.toggle("away", how === "away")
   const banner = document.getElementById("banner")
   const why = connection.isOpen && !connection.busIsHere ? "The bus does not run, so no camera is available. The page continues when the bus is back."
-    : how === "view" ? "Your role is “view”: you can watch, but not change anything."
+    : how === "view" ? whyNothing(app)
     : state.get("state/bus/")?.problems?.map(({ message }) => message).join(" ") || ""
   banner.hidden = why === ""
   banner.textContent = why

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { who } from "./words.js"
 
+/** The role of this page after the bus's limit for other machines; of a bus that has not said so yet, without it. */
+export function role({ connection, state }) {
+  const own = connection.hello?.role
+  return state.get("state/bus/")?.remote?.[own]?.role ?? own
+}
+
 /** Why this page may change nothing at all, in a sentence; null: it may. */
 export function whyNothing({ connection, state }) {
   if (!connection.isOpen) return "Not connected to the machine with the cameras."
-  if (connection.hello?.role === "view") return "Your role is “view”: you can only watch. To change something you need the role “control”."
+  const now = role({ connection, state })
+  if (now === "none") return "The bus gives pages no access now (permission.remote_role)."
+  if (now === "view") return connection.hello.role === "view"
+    ? "Your role is “view”: you can only watch. To change something you need the role “control”."
+    : "The bus limits pages to the role “view” now (permission.remote_role): you can only watch."
   if (!connection.busIsHere || !state.isKnown) return "The bus does not run. Waiting for it."
   return null
 }

@@ -63,7 +63,7 @@ final class MediaRelay {
     private func take(routing: [UInt8], _ frame: Message) {
         registry.update()
         let connection = frame.connection
-        guard let key = frame.property("User-Id"), keys[key] != nil else {
+        guard let key = frame.property("User-Id"), let entry = keys[key] else {
             if let connection { registry.shutDown(connection) }
             return
         }
@@ -73,7 +73,7 @@ final class MediaRelay {
         if let known = askers[routing], known.key != key || known.connection != connection { forget(routing) }
         if askers[routing] == nil {
             let bucket = TokenBucket(perSecond: Self.asksPerSecond, burst: Self.asksPerSecond, at: now)
-            askers[routing] = Asker(key: key, connection: connection, peer: open(routing, key), bucket: bucket)
+            askers[routing] = Asker(key: key, connection: connection, peer: open(routing, entry), bucket: bucket)
         }
         guard askers[routing]?.bucket.take(at: now) == true else {
             if let connection { registry.shutDown(connection) }
@@ -83,10 +83,11 @@ final class MediaRelay {
         media.take(ask, of: peer)
     }
 
-    private func open(_ routing: [UInt8], _ key: String) -> MediaDistributor.Peer {
-        media.open(
+    private func open(_ routing: [UInt8], _ entry: RemoteUserList.Entry) -> MediaDistributor.Peer {
+        let key = entry.key
+        return media.open(
             MediaDistributor.Way(
-                owner: key, allowsRaw: settings.allowsRaw,
+                owner: key, role: entry.role, allowsRaw: settings.allowsRaw,
                 // There is again when the next message of a topic comes, or is asked for.
                 hasRoom: { [queuedBytes] in queuedBytes.hasRoom(for: key) },
                 send: { [weak self] topic, frames in self?.send(topic, routing, frames, of: key) ?? false }))

@@ -1,5 +1,6 @@
 import BusProtocol
 import JSON
+import Logging
 import ZeroMQ
 
 /// `/camera/<id>.jpg`, the current picture, and `/camera/<id>.mjpg`, pictures one after the other as long as the client
@@ -32,7 +33,7 @@ struct CameraPictures {
         case .success: break
         }
         let topicStream = await WebTopicStream.open(
-            busAccess, topic: Topic.frame(device, rendition).bytes, owner: visitor.owner)
+            busAccess, topic: Topic.frame(device, rendition).bytes, for: visitor)
         defer { topicStream.close() }
         let patience = Task {
             try await Task.sleep(for: .seconds(Self.patience))
@@ -48,7 +49,7 @@ struct CameraPictures {
         guard request.method == "GET" else {
             return try await respond(WebResponse(200, type: isMoving ? Multipart.type : "image/jpeg"))
         }
-        return isMoving ? try await move(first, topicStream, request) : try await still(first, request)
+        return isMoving ? try await move(first, topicStream, request, visitor) : try await still(first, request)
     }
 
     private func still(_ outgoing: Outgoing, _ request: WebRequest) async throws -> Bool {
@@ -60,7 +61,9 @@ struct CameraPictures {
         return request.keepsAlive
     }
 
-    private func move(_ first: Outgoing, _ topicStream: WebTopicStream, _ request: WebRequest) async throws -> Bool {
+    private func move(
+        _ first: Outgoing, _ topicStream: WebTopicStream, _ request: WebRequest, _ visitor: WebAuthorization.Visitor
+    ) async throws -> Bool {
         let head = WebResponse(200, type: Multipart.type).head(
             bodyBytes: nil, keepsAlive: false, for: request.pageOrigin)
         try await stream.send(head)
@@ -76,6 +79,13 @@ struct CameraPictures {
             while let outgoing = next {
                 let picture = Array(outgoing.frames.dropFirst())
                 let bytes = picture.reduce(0) { $0 + $1.count }
+                if let error = Self.error(outgoing), error.reason == .unauthorized {
+                    busAccess.logger.notice(
+                        "a stream of pictures ended: its user may not see it any more",
+                        metadata: ["name": "\(visitor.principal.name)", "reason": "\(error.message)"])
+                    try? await stream.send(Multipart.end(error.message))
+                    break
+                }
                 if bytes > 0 {
                     do {
                         try await stream.send(
@@ -109,14 +119,19 @@ struct CameraPictures {
         return (try? Rendition(parsing: text)) == nil ? nil : text
     }
 
+    /// Why a message has no picture; nil: it has one, or does not say why.
+    private static func error(_ outgoing: Outgoing) -> BusError? {
+        guard outgoing.frames.count == 1, let header = outgoing.frames.first else { return nil }
+        return (try? JSONValue(parsing: Array(header.bytes)))?["error"].map { BusError(header: $0) }
+    }
+
     private static func refusal(_ outgoing: Outgoing) -> WebResponse {
-        guard let header = outgoing.frames.first, let json = try? JSONValue(parsing: Array(header.bytes)),
-            let error = json["error"].map({ BusError(header: $0) })
-        else { return WebResponse(503, "The camera delivers no pictures.") }
+        guard let error = error(outgoing) else { return WebResponse(503, "The camera delivers no pictures.") }
         let status =
             switch error.reason {
             case .formatUnsupported, .invalidParams: 400
             case .deviceNotFound: 404
+            case .unauthorized: 403
             default: 503
             }
         return WebResponse(status, error.message)

@@ -29,7 +29,8 @@ struct LibraryDownload {
             return try await respond(WebResponse(404, "The entry has no file with this name."))
         }
         switch await DiskWork.run({ () throws(SystemError) in try LibraryFile(path) }) {
-        case .success(let file): return try await send(file, request)
+        case .success(let file):
+            return try await busAccess.downloading(visitor, stream) { try await send(file, request) }
         case .failure(let error):
             return try await respond(WebResponse(error.isAbsent ? 404 : 503, "The file can't be read: \(error)."))
         }

@@ -1,5 +1,6 @@
 import BusProtocol
 import BusServer
+import CaptureCore
 import JSON
 import Logging
 import Synchronization
@@ -25,6 +26,8 @@ final class WebBusAccess: @unchecked Sendable {
     var roleNow: (_ name: String) -> Request.Principal.Role = { _ in .nobody }
     private var sessions: [ObjectIdentifier: WebSession] = [:]
     private let grace: DisconnectGrace
+    /// Files on their way.
+    private var downloads: [ObjectIdentifier: (visitor: WebAuthorization.Visitor, stream: WebStream)] = [:]
 
     /// - Parameter absence: milliseconds in which a client without a connection may return, as on the bus's own
     ///   machine.
@@ -51,6 +54,7 @@ final class WebBusAccess: @unchecked Sendable {
         mailbox.deliver(on: place.loop)
         departures.whoIsHere { [weak self] name in self?.isHere(name) ?? false }
         grace.onOver = { [weak self] in self?.left($0) }
+        events.whenPermissionChanges { [weak self] in self?.endDownloads() }
     }
 
     // MARK: From connections' threads
@@ -96,6 +100,30 @@ final class WebBusAccess: @unchecked Sendable {
         await mailbox.ask { tell in
             let bodies = self.events.current(matching: "state/device/")
             tell(bodies.compactMap { (try? JSONValue(parsing: $0.body))?["value"] })
+        }
+    }
+
+    /// Ends that connection when its user may not see the library any more, while the body sends a file over it.
+    func downloading<Value: Sendable>(
+        _ visitor: WebAuthorization.Visitor, _ stream: WebStream, _ body: () async throws -> Value
+    ) async rethrows -> Value {
+        mailbox.post { [self] in
+            downloads[ObjectIdentifier(stream)] = (visitor, stream)
+            endDownloads()
+        }
+        defer { mailbox.post { [self] in downloads[ObjectIdentifier(stream)] = nil } }
+        return try await body()
+    }
+
+    private func endDownloads() {
+        for (visitor, stream) in downloads.values {
+            guard let refusal = events.permission?.refusal(of: AuthorizationRole(visitor.role), .library) else {
+                continue
+            }
+            logger.notice(
+                "a download ended: its user may not see the library any more",
+                metadata: ["name": "\(visitor.principal.name)", "reason": "\(refusal.message)"])
+            stream.shutDown()
         }
     }
 

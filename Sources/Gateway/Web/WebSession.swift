@@ -67,7 +67,7 @@ final class WebSession: @unchecked Sendable {
         self.caller = caller
         peer = busAccess.media.open(
             MediaDistributor.Way(
-                owner: owner, allowsRaw: false,
+                owner: owner, role: principal.role, allowsRaw: false,
                 hasRoom: { [weak self] in self?.outbox.hasRoomForMedia ?? false },
                 send: { [weak self] topic, frames in self?.send(topic, frames) ?? false }))
         listener = busAccess.events.listen { [weak self] topic, body in self?.pass(topic, body) }

@@ -14,14 +14,16 @@ final class WebTopicStream: Sendable {
         self.peer = peer
     }
 
-    /// - Parameter owner: who watches.
-    static func open(_ busAccess: WebBusAccess, topic: [UInt8], owner: String) async -> WebTopicStream {
+    static func open(
+        _ busAccess: WebBusAccess, topic: [UInt8], for visitor: WebAuthorization.Visitor
+    ) async -> WebTopicStream {
         await busAccess.mailbox.ask { tell in
             // The way ends with the tap, which holds what it needs.
             let outbox = Box()
             let peer = busAccess.media.open(
                 MediaDistributor.Way(
-                    owner: owner, allowsRaw: false, hasRoom: { outbox.outbox?.hasRoomForMedia ?? false },
+                    owner: visitor.owner, role: visitor.role, allowsRaw: false,
+                    hasRoom: { outbox.outbox?.hasRoomForMedia ?? false },
                     send: { _, frames in
                         guard let frames = try? frames.map({ try $0.shared() }) else { return false }
                         return outbox.outbox?.put(Outgoing(head: [], frames: frames, isMedia: true)) ?? false

@@ -1,4 +1,6 @@
+import BusProtocol
 import Glibc
+public import JSON
 import LinuxIO
 
 /// Another user than the one that the bus runs as, with a group that may connect to it. Programs are run as that user
@@ -67,5 +69,35 @@ extension BusHarness {
         by deadline: Deadline = .usual
     ) async throws -> ProgramResult {
         try await run("setpriv", user.arguments(program, arguments), environment: environment, by: deadline)
+    }
+
+    /// Has another user's process make requests, one after the other.
+    ///
+    /// - Parameter staying: the process stays until the end of the test, with all that is its own.
+    /// - Returns: the replies, and the process.
+    public func ask(
+        as user: OtherUser, _ requests: [(method: String, params: JSONValue)], staying: Bool = false
+    ) async throws -> (replies: [JSONValue], program: RunningProgram) {
+        let script = """
+            import json, signal, sys
+            import zmq
+            context = zmq.Context()
+            socket = context.socket(zmq.DEALER)
+            socket.connect(f"ipc://{sys.argv[1]}")
+            for number, request in enumerate(json.loads(sys.argv[3])):
+                socket.send_multipart([b"", json.dumps({"jsonrpc": "2.0", "id": number, **request}).encode()])
+                print(socket.recv_multipart()[-1].decode(), flush=True)
+            if sys.argv[2] == "stays":
+                signal.pause()
+            context.destroy(linger=0)
+            """
+        let list = JSONValue.array(requests.map { ["method": .string($0.method), "params": $0.params] })
+        let arguments = ["-c", script, directory.commandSocket, staying ? "stays" : "goes", list.description]
+        let program = try start(OtherUser.python, arguments, as: user)
+        func lines() -> [Substring] { program.standardOutput.split(separator: "\n") }
+        try await eventually { lines().count >= requests.count || program.process.hasEnded }
+        let found = lines()
+        guard found.count == requests.count else { throw TestingError("not all is answered: \(program.standardError)") }
+        return (try found.map { try JSONValue(parsing: Array($0.utf8)) }, program)
     }
 }

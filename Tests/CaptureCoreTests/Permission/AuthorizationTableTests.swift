@@ -57,6 +57,24 @@ import Testing
         #expect(table.accessList(.video).admits(uid: 1, gid: 1))
     }
 
+    @Test func `without sound the role view sees only, and others and the gateway hear`() throws {
+        let table = table {
+            $0.users = [1: .view, 2: .control, 7: .view]
+            $0.groups = [10: .view]
+            $0.gateway = 7
+            $0.viewHasSound = false
+        }
+        let hears = try #require(AccessList(json: table.accessList(.audio).json))
+        let sees = try #require(AccessList(json: table.accessList(.video).json))
+        for uid in [1, 5] as [UInt32] {
+            #expect(table.status(uid: uid, groups: [10], media: .audio) == .restricted)
+            #expect(table.status(uid: uid, groups: [10], media: .video) == .authorized)
+            #expect(!hears.admits(uid: uid, gid: 10) && sees.admits(uid: uid, gid: 10))
+        }
+        for uid in [2, 7] as [UInt32] { #expect(hears.admits(uid: uid, gid: 1) && sees.admits(uid: uid, gid: 1)) }
+        #expect(!table.mayChange(uid: 7, groups: [], media: .audio))
+    }
+
     @Test func `only who is not decided about asks, and is answered for one medium`() throws {
         var table = table { $0.users = [1: .none, 2: .control] }
         let answer1 = try table.ask(uid: 1, groups: [], media: .video, Self.question)

@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import JSON
 import Testing
@@ -84,6 +85,43 @@ import Testing
         #expect(!book.mayChange(uid: laptop, groups: [], media: .video))
         book.policy.remoteLimit = .admin
         #expect(book.role(uid: laptop, groups: []) == .admin)
+    }
+
+    @Test func `what a role comes to is the same for requests and for media`() throws {
+        for limit in [AuthorizationRole.none, .view, .control, .admin] {
+            for viewHasSound in [true, false] {
+                var book = book {
+                    $0.remoteLimit = limit
+                    $0.viewHasSound = viewHasSound
+                }
+                let permission = RemotePermission(book.policy)
+                #expect(RemotePermission(json: permission.json) == permission)
+                for role in [AuthorizationRole.view, .control, .admin, .none] {
+                    book.policy.remotes[laptop] = role
+                    for media in AuthorizationMedia.allCases {
+                        let isAllowed = book.status(uid: laptop, groups: [], media: media) == .authorized
+                        #expect((permission.refusal(of: role, media) == nil) == isAllowed, "\(limit) \(role) \(media)")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `a refusal names what refuses`() {
+        func message(_ role: AuthorizationRole, _ media: AuthorizationMedia, _ limit: AuthorizationRole) -> String {
+            var policy = AuthorizationPolicy(owner: 900)
+            (policy.remoteLimit, policy.viewHasSound) = (limit, false)
+            return RemotePermission(policy).refusal(of: role, media)?.message ?? ""
+        }
+        #expect(message(.admin, .video, .none).contains("permission.remote_role"))
+        #expect(message(.control, .audio, .view).contains("permission.remote_role"))
+        #expect(message(.view, .audio, .admin).contains("permission.view_sound"))
+        #expect(message(.view, .library, .admin).contains("keys role"))
+        #expect(message(.control, .audio, .control) == "")
+        // What a gateway does not understand allows nothing.
+        #expect(
+            RemotePermission(json: ["view": ["role": "king", "media": ["video"]]]).refusal(of: .view, .video) != nil)
+        #expect(RemotePermission(json: [:]).refusal(of: .admin, .video) != nil)
     }
 
     @Test func `of whom no gateway has spoken yet nothing is known, and of others all`() {

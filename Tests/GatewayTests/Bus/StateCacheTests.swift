@@ -35,6 +35,16 @@ import Testing
         #expect(current("") == [])
     }
 
+    @Test func `a heartbeat shows a message that was lost`() throws {
+        take("state/bus/", 3, [:])
+        func misses(_ latest: Int, epoch: String = "e") -> Bool {
+            cache.misses("state/bus/", by: ["epoch": .string(epoch), "latest": ["state/bus/": JSONValue(latest)]])
+        }
+        #expect(!misses(3) && misses(4) && !misses(2) && !misses(4, epoch: "f"))
+        #expect(!cache.misses("state/bus/", by: ["epoch": "e", "latest": ["state/": 9]]))
+        #expect(cache.misses("state/rig/r/", by: ["epoch": "e", "latest": ["state/rig/r/": 1]]))
+    }
+
     @Test func `of a bus that has ended nothing is kept`() {
         take("state/lock/l/", 3, [:])
         cache.take("heartbeat/", Array(#"{"epoch":"f","latest":{},"monotonic":1}"#.utf8))

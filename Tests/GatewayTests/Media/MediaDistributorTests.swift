@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CameraBusTesting
+import CaptureCore
 import JSON
 import LinuxIO
 import Logging
@@ -15,10 +16,11 @@ import ZeroMQ
         let scratch = try TemporaryDirectory()
         let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
         let media = MediaDistributor(
-            place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            place, try .permitting(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         func open(_ owner: String) -> MediaDistributor.Peer {
             media.open(
-                MediaDistributor.Way(owner: owner, allowsRaw: false, hasRoom: { true }, send: { _, _ in true }))
+                MediaDistributor.Way(
+                    owner: owner, role: .view, allowsRaw: false, hasRoom: { true }, send: { _, _ in true }))
         }
         func ask(_ device: Int, _ width: Int, _ peer: MediaDistributor.Peer) {
             let topic = Topic.frame("cam\(device)", "jpeg:\(width)00x0").bytes
@@ -42,10 +44,10 @@ import ZeroMQ
         let scratch = try TemporaryDirectory()
         let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
         let media = MediaDistributor(
-            place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            place, try .permitting(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var refused: [String] = []
         let peer = media.open(
-            MediaDistributor.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { topic, frames in
+            MediaDistributor.Way(owner: "desk", role: .view, allowsRaw: false, hasRoom: { true }) { topic, frames in
                 let header = frames.first.flatMap { try? JSONValue(parsing: $0.bytes) }
                 #expect(header?["error"]?["reason"] == "limitExceeded")
                 refused.append(String(decoding: topic, as: UTF8.self))
@@ -85,10 +87,10 @@ import ZeroMQ
         let scratch = try TemporaryDirectory()
         let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
         let media = MediaDistributor(
-            place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            place, try .permitting(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         var refusals = 0
         let peer = media.open(
-            MediaDistributor.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { _, _ in
+            MediaDistributor.Way(owner: "desk", role: .view, allowsRaw: false, hasRoom: { true }) { _, _ in
                 refusals += 1
                 return true
             })
@@ -100,7 +102,7 @@ import ZeroMQ
         let scratch = try TemporaryDirectory()
         let (context, loop) = (try Context(), try Loop())
         let place = BusEndpoints(context, loop, try RuntimeDirectory(scratch.path))
-        let events = try BusEvents(place)
+        let events = try BusEvents.permitting(place)
         let media = MediaDistributor(place, events, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let bus = try Socket(context, .extendedPublish)
         try bus.bind(RuntimeDirectory.endpoint(place.directory.eventsSocket))
@@ -134,7 +136,7 @@ import ZeroMQ
         }
         var refused: [String] = []
         let peer = media.open(
-            MediaDistributor.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { topic, frames in
+            MediaDistributor.Way(owner: "desk", role: .view, allowsRaw: false, hasRoom: { true }) { topic, frames in
                 let header = frames.first.flatMap { try? JSONValue(parsing: $0.bytes) }
                 #expect(header?["error"]?["reason"] == "deviceNotFound")
                 refused.append(String(decoding: topic, as: UTF8.self))
@@ -148,7 +150,8 @@ import ZeroMQ
         func second(_ seconds: Int64) -> Int64 { MonotonicClock.now() + seconds * 1_000_000_000 }
         // A subscription may come into force between the first two messages: these are nobody's.
         try tell("state/lock/first/", of: "a")
-        try tell("state/bus/", of: "a")
+        let own: JSONValue = ["remote": RemotePermission(AuthorizationPolicy(owner: 0)).json]
+        try tell("state/bus/", of: "a", own)
         try tell("state/device/src0/", of: "a")
         let (device, none) = (ask("src0"), ask("none"))
         // Not before the bus has told all that it has.
@@ -166,7 +169,7 @@ import ZeroMQ
         media.cameHeartbeat(at: second(5))
         #expect(refused == [none])
         // Another bus, which has them a while after.
-        try tell("state/bus/", of: "b")
+        try tell("state/bus/", of: "b", own)
         let now = MonotonicClock.now()
         media.cameHeartbeat(at: now + 4_000_000_000)
         media.cameHeartbeat(at: now + 13_000_000_000)
@@ -179,5 +182,68 @@ import ZeroMQ
         #expect(refused.count == 2)
         media.cameHeartbeat(at: second(27))
         #expect(refused == [none, fresh, device] && media.topicCount == 0)
+    }
+
+    @Test func `who may not have a topic is told why, and has it again when that is allowed`() throws {
+        let scratch = try TemporaryDirectory()
+        let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
+        let events = try BusEvents(place)
+        let media = MediaDistributor(place, events, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var told: [String: [String]] = [:]
+        func open(_ role: Request.Principal.Role) -> MediaDistributor.Peer {
+            media.open(
+                MediaDistributor.Way(
+                    owner: role.rawValue, role: role, allowsRaw: false, hasRoom: { true },
+                    send: { topic, frames in
+                        let header = frames.first.flatMap { try? JSONValue(parsing: $0.bytes) }
+                        let needed = header?["error"]?["data"]?["needed"]?.string ?? ""
+                        #expect(header?["error"]?["reason"] == "unauthorized")
+                        told[role.rawValue, default: []].append(needed)
+                        return true
+                    }))
+        }
+        let peers = [Request.Principal.Role.view: open(.view), .control: open(.control), .admin: open(.admin)]
+        func ask(_ topic: String) {
+            for peer in peers.values { media.take(MediaAsk(.next, topic: Array(topic.utf8)), of: peer) }
+        }
+        func permit(_ change: (inout AuthorizationPolicy) -> Void) {
+            var policy = AuthorizationPolicy(owner: 0)
+            change(&policy)
+            events.permit(RemotePermission(policy))
+        }
+        let (picture, sets, sound, level) = (
+            "frame/cam0/jpeg/", "set/pair/jpeg/", "audio/mic0/native/", "level/mic0/"
+        )
+        // Nobody knows yet what they may: they wait.
+        for topic in [picture, sets, sound, level] { ask(topic) }
+        #expect(media.topicCount == 0 && told.isEmpty)
+        permit { $0.viewHasSound = false }
+        #expect(media.topicCount == 4 && told == ["view": ["audio", "audio"]])
+        // All are of the same role now.
+        told = [:]
+        permit { ($0.viewHasSound, $0.remoteLimit) = (false, .view) }
+        #expect(media.topicCount == 2 && told == ["control": ["audio", "audio"], "admin": ["audio", "audio"]])
+        told = [:]
+        permit { $0.remoteLimit = .none }
+        #expect(media.topicCount == 0)
+        #expect(told == ["view": ["video", "video"], "control": ["video", "video"], "admin": ["video", "video"]])
+        // Once a second, as they go on asking, and no more after they have it.
+        told = [:]
+        for _ in 0..<5 { for topic in [picture, sound] { ask(topic) } }
+        #expect(told.isEmpty)
+        media.reconsider(now: MonotonicClock.now() + 1_000_000_001)
+        #expect(told.values.map(\.count) == [2, 2, 2])
+        permit { _ in }
+        media.reconsider(now: MonotonicClock.now() + 2_000_000_002)
+        #expect(told.values.map(\.count) == [2, 2, 2] && media.topicCount == 2)
+    }
+}
+
+extension BusEvents {
+    /// Of a bus that lets each role have what it has by itself.
+    fileprivate static func permitting(_ place: BusEndpoints) throws -> BusEvents {
+        let events = try BusEvents(place)
+        events.permit(RemotePermission(AuthorizationPolicy(owner: 0)))
+        return events
     }
 }

@@ -6,7 +6,7 @@ import LinuxIO
 import Testing
 
 extension ProcessTests.Permission {
-    @Test(arguments: Lane.allCases, ["native", "gray:320x0"])
+    @Test(arguments: Lane.ofPictures, ["native", "gray:320x0"])
     func `pictures need permission, and stop when it is revoked`(
         _ lane: Lane, _ rendition: String
     ) async throws {

@@ -9,9 +9,12 @@ extension ProcessTests {
         .timeLimit(.minutes(5)),
         .enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")")) struct Permission
     {
-        /// The ways on which pictures leave a worker.
-        enum Lane: String, CaseIterable, Sendable {
+        /// The ways on which pictures and sound leave a worker.
+        enum Lane: String, Sendable {
             case frame, buffer, ring
+            case audio, level
+
+            static let ofPictures: [Lane] = [.frame, .buffer, .ring]
         }
 
         static let user = OtherUser.first
@@ -19,10 +22,10 @@ extension ProcessTests {
         /// else.
         static let witnessed = "gray:64x36@20"
 
-        func watch(_ bus: BusHarness, _ lane: Lane, as user: OtherUser, _ rendition: String) throws
-            -> RunningProgram
-        {
-            let arguments = ["-c", Self.watcher, lane.rawValue, bus.directory.path, rendition]
+        func watch(
+            _ bus: BusHarness, _ lane: Lane, as user: OtherUser, _ rendition: String, of device: String = "cam0"
+        ) throws -> RunningProgram {
+            let arguments = ["-c", Self.watcher, lane.rawValue, bus.directory.path, rendition, device]
             return try bus.start(OtherUser.python, arguments, as: user)
         }
 

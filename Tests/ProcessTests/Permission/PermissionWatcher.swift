@@ -5,7 +5,8 @@ extension ProcessTests.Permission {
     /// with each heartbeat besides.
     static let watcher = #"""
         import array, json, mmap, os, socket, struct, sys
-        lane, directory, rendition = sys.argv[1:4]
+        lane, directory, rendition, device = sys.argv[1:5]
+        topic = f"level/{device}/" if lane == "level" else f"{lane}/{device}/{rendition}/"
         def say(*words):
             print(*words, flush=True)
         def by_message():
@@ -15,8 +16,8 @@ extension ProcessTests.Permission {
             sub = context.socket(zmq.SUB)
             sub.rcvhwm = 2
             monitor = sub.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
-            sub.subscribe(f"{lane}/cam0/{rendition}/".encode())
-            sub.connect(f"ipc://{directory}/media/cam0.sock")
+            sub.subscribe(topic.encode())
+            sub.connect(f"ipc://{directory}/media/{device}.sock")
             poller = zmq.Poller()
             poller.register(sub, zmq.POLLIN)
             poller.register(monitor, zmq.POLLIN)
@@ -25,7 +26,7 @@ extension ProcessTests.Permission {
             def take():
                 header = json.loads(sub.recv_multipart()[1])
                 if "error" not in header:
-                    say("frame", header["timestamp"]["monotonic"])
+                    say("frame", header.get("timestamp", header)["monotonic"])
 
             while True:
                 ready = dict(poller.poll())
@@ -74,7 +75,7 @@ extension ProcessTests.Permission {
             old = []
             while True:
                 connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                connection.connect(f"{directory}/media/cam0.ring")
+                connection.connect(f"{directory}/media/{device}.ring")
                 connection.settimeout(0.01)
                 try:
                     connection.send(json.dumps({"rendition": rendition}).encode())
