@@ -200,7 +200,7 @@ public final class Coordinator: BusLifetime {
                 DeviceService(
                     workers, resolver, publisher, updater, registry, deviceStore, rigs, configuration, configurations,
                     locks,
-                    clients, recorders, permission),
+                    clients, recorders, permission, sources),
                 locks, configurations, controls,
                 ProfileService(profiles, workers, resolver, clients, configurations),
                 RigService(rigs, resolver, registry, updater, workers),
@@ -210,7 +210,8 @@ public final class Coordinator: BusLifetime {
                     lifecycle, movies, movieControls, reader, sessions, workers, resolver, permission, cancellations),
                 TakeService(takes, reader, places, sessions, workers, permission, clients, cancellations), photos,
                 LibraryService(librarians, permission, clients, takes), FaultService(resolver),
-                SourceService(sources, updater, workers, resolver, rigs, clients, permission, directory), permission,
+                SourceService(sources, updater, registry, workers, resolver, rigs, clients, permission, directory),
+                permission,
             ]
             router = try RequestRouter(services, lifecycle, permission, access, remotes, cancellations, replies)
         } catch let error as CoordinatorStartError {

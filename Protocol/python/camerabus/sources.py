@@ -296,7 +296,8 @@ class SourceMethods(Opened):
 
         `fps` is what it tells of its rate (None: nothing). A source of the same name has the same id and settings
         always. It goes with the `with` block, or with this process. Raises `DeviceBusy` where somebody has one of that
-        name; this process gets the one that it has, if it is the same.
+        name; this process gets the one that it has, if it is the same. Raises `InvalidParams` for a name that is or
+        was a camera's.
         """
         call = _create(name, width, height, format, fps)
         return Source(self._open, run(self._open.ask_for(call, _undo, timeout)), call)

@@ -96,7 +96,8 @@ extension Client {
     /// Where the bus ends before it has answered, the next one is asked for the same one.
     ///
     /// - Parameters:
-    ///   - name: what people call it; a source of the same name has the same id and settings always.
+    ///   - name: what people call it; a source of the same name has the same id and settings always. What is or was a
+    ///     camera's name is refused.
     ///   - pixelFormat: `BGR3`, `RGB3`, `GREY`, `YUYV`, `UYVY`, `NV12`, `YU12` or `MJPG`.
     ///   - framesPerSecond: what it tells of its rate; nil: nothing.
     public func createSource(

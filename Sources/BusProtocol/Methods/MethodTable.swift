@@ -152,7 +152,9 @@ extension MethodTable {
                 .required(
                     "name",
                     Schema.string(maxLength: 128).orNull.described(
-                        "The alias: \(DeviceID.form); null or empty: the device goes by its own id again.")),
+                        "The alias: \(DeviceID.form); null or empty: the device goes by its own id again. A device of "
+                            + "a client can't have what is or was a name of another device."
+                    )),
                 .optional(
                     "lock", Schema.reference("LockToken").described("Covers the device; needed while it is locked.")),
             ]),

@@ -6,7 +6,10 @@ extension MethodTable {
         Method(
             "source.create", "Creates a device for the caller's own frames; it ends with the caller's process.",
             params: .object([
-                .required("name", .string(minLength: 1, maxLength: 64).described("The name for people.")),
+                .required(
+                    "name",
+                    .string(minLength: 1, maxLength: 64).described(
+                        "The name for people; what is or was a name of a device of the machine is refused.")),
                 .required(
                     "format",
                     .object([

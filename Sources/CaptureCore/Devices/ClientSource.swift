@@ -1,3 +1,4 @@
+import BusProtocol
 public import JSON
 
 /// A device whose frames a client makes (`source.create`).
@@ -34,7 +35,15 @@ public struct ClientSource: Hashable, Sendable {
         return layout
     }
 
-    public var uniqueID: String { Slug.joined(["client", name], limit: 120) }
+    public var uniqueID: String { Slug.joined([Self.kind, name], limit: 120) }
+
+    /// Whether a `uniqueID` is that of a client's device.
+    public static func isSource(_ uniqueID: String) -> Bool { uniqueID.hasPrefix("\(kind)-") }
+
+    private static let kind = "client"
+
+    /// The device id that comes from the name; empty: the name has no letter and no digit.
+    public var preferredID: String { Slug.name(name, limit: DeviceID.maxBytes) }
 
     public var identity: DeviceIdentity {
         DeviceIdentity(

@@ -9,7 +9,7 @@ public enum DeviceNames {
         case machine
         /// Whoever runs the bus plays it.
         case replay
-        /// A client made it, who may not take other devices' ids.
+        /// A client made it. What is, or was, the id of a device of the other kinds is never one of its ids.
         case client
     }
 
@@ -24,13 +24,16 @@ public enum DeviceNames {
         public var alias: String?
         /// The one that was made for it before.
         public var made: String?
+        /// All ids that it has had.
+        public var earlier: [String]
         /// Who goes first where two want one id.
         public var origin: Origin
 
         public init(
             uniqueID: String, name: String, preferred: String? = nil, alias: String? = nil, made: String? = nil,
-            origin: Origin = .machine
+            earlier: [String] = [], origin: Origin = .machine
         ) {
+            self.earlier = earlier
             self.origin = origin
             self.uniqueID = uniqueID
             self.name = name
@@ -38,6 +41,9 @@ public enum DeviceNames {
             self.alias = alias
             self.made = made
         }
+
+        /// Ids that are kept from clients' devices for this one.
+        fileprivate var own: [String] { [alias, made, preferred].compactMap(\.self) + earlier }
     }
 
     /// What a device is called.
@@ -56,12 +62,23 @@ public enum DeviceNames {
     public static func assign(_ devices: [Device], configured: [String: String]) -> [String: Name] {
         var owners: [String: String] = [:]
         for (uniqueID, alias) in configured { owners[alias] = uniqueID }
+        let reserved = Set(devices.lazy.filter { $0.origin != .client }.flatMap(\.own))
         func take(_ id: String?, _ device: Device) -> String? {
-            guard let id, DeviceID.isValid(id), owners[id] == nil || owners[id] == device.uniqueID else { return nil }
+            guard let id, DeviceID.isValid(id), owners[id] == nil || owners[id] == device.uniqueID,
+                device.origin != .client || !reserved.contains(id)
+            else { return nil }
             owners[id] = device.uniqueID
             return id
         }
-        let devices = devices.sorted { ($0.origin.rawValue, $0.uniqueID) < ($1.origin.rawValue, $1.uniqueID) }
+        let sorted = devices.sorted { ($0.origin.rawValue, $0.uniqueID) < ($1.origin.rawValue, $1.uniqueID) }
+        var names = assign(sorted.filter { $0.origin != .client }, configured, take)
+        names.merge(assign(sorted.filter { $0.origin == .client }, configured, take)) { first, _ in first }
+        return names
+    }
+
+    private static func assign(
+        _ devices: [Device], _ configured: [String: String], _ take: (String?, Device) -> String?
+    ) -> [String: Name] {
         var names: [String: Name] = [:]
         for device in devices {
             let alias = configured[device.uniqueID] ?? take(device.alias, device)
@@ -76,8 +93,9 @@ public enum DeviceNames {
             }
         }
         for device in devices where names[device.uniqueID] == nil {
-            let made = candidates(device).lazy.compactMap { take($0, device) }.first
-            names[device.uniqueID] = made.map { Name(id: $0, made: $0) }
+            for candidate in candidates(device) where names[device.uniqueID] == nil {
+                names[device.uniqueID] = take(candidate, device).map { Name(id: $0, made: $0) }
+            }
         }
         return names
     }
@@ -110,6 +128,14 @@ public enum DeviceNames {
         if let uniqueID = names.first(where: { $0.value.id == id })?.key { return uniqueID }
         // What it goes back to without its alias is still its own.
         return names.first { $0.value.made == id }?.key ?? devices.first { $0.preferred == id }?.uniqueID
+    }
+
+    /// The device that has, or had, this id, and is no client's: no client's device gets it. For the devices see
+    /// ``assign(_:configured:)``.
+    public static func keeper(of id: String, _ devices: [Device]) -> Device? {
+        let keepers = devices.filter { $0.origin != .client && $0.own.contains(id) }
+        // Who has it goes before who had it.
+        return keepers.first { $0.alias == id } ?? keepers.min { $0.uniqueID < $1.uniqueID }
     }
 
     /// The name, and as many digits of the `uniqueID`'s hash as it takes.

@@ -4,7 +4,8 @@ public import JSON
 /// What is stored of devices permanently: which id stands for which camera, its name, and its last configuration.
 ///
 /// A value; its owner decides when to write it to disk. It is bounded: the entry that was not seen for longest goes
-/// first, and entries with an alias or a configuration go last.
+/// first, and entries with an alias or a configuration go last. Devices of clients have a share of their own, so that
+/// clients cannot make the table forget a camera.
 public struct DeviceTable: Hashable, Sendable {
     /// What is stored of one device.
     public struct Entry: Hashable, Sendable {
@@ -14,6 +15,8 @@ public struct DeviceTable: Hashable, Sendable {
         public var alias: String?
         /// The device id that it has without an alias.
         public var made: String?
+        /// The ids that it has had, the newest last. Of clients' devices: none.
+        public private(set) var ids: [String] = []
         /// The last committed configuration, as reported by its worker.
         public var committed: JSONValue?
         /// Its stabilization was turned on for sessions or movies, and not off since; ``committed`` has it on then.
@@ -39,12 +42,23 @@ public struct DeviceTable: Hashable, Sendable {
             self.seen = seen
         }
 
+        /// It has, or had, this id.
+        public mutating func had(_ id: String) {
+            guard !ids.contains(id) else { return }
+            ids.append(id)
+            if ids.count > DeviceTable.maximumIDs { ids.removeFirst(ids.count - DeviceTable.maximumIDs) }
+        }
+
         /// The less it would be missed, the smaller.
         fileprivate var worth: Int { (alias == nil ? 0 : 2) + (committed == nil ? 0 : 1) }
     }
 
     public static let version = 1
     public static let maximumEntries = 256
+    /// The same of devices of clients.
+    public static let maximumSources = 64
+    /// Ids of a device that are remembered.
+    public static let maximumIDs = 32
     public static let maximumClaims = 1024
 
     /// By `uniqueID`.
@@ -89,12 +103,8 @@ public struct DeviceTable: Hashable, Sendable {
     ///
     /// - Parameter kept: `uniqueID`s of devices that are in use, which stay.
     public mutating func prune(keeping kept: Set<String>) {
-        let excess = entries.count - Self.maximumEntries
-        if excess > 0 {
-            let least = entries.filter { !kept.contains($0.key) }
-                .sorted { ($0.value.worth, $0.value.seen, $0.key) < ($1.value.worth, $1.value.seen, $1.key) }
-            for (uniqueID, _) in least.prefix(excess) { entries[uniqueID] = nil }
-        }
+        prune(to: Self.maximumEntries, keeping: kept) { !ClientSource.isSource($0) }
+        prune(to: Self.maximumSources, keeping: kept, ClientSource.isSource)
         let tooMany = claims.count - Self.maximumClaims
         if tooMany > 0 {
             // Claims of devices without an entry first; a shared claim stands for all cameras of a maker and goes last.
@@ -102,6 +112,14 @@ public struct DeviceTable: Hashable, Sendable {
                 .sorted { ($0.value.isShared ? 1 : 0, $0.key) < ($1.value.isShared ? 1 : 0, $1.key) }
             for (id, _) in least.prefix(tooMany) { claims[id] = nil }
         }
+    }
+
+    private mutating func prune(to maximum: Int, keeping kept: Set<String>, _ isOfShare: (String) -> Bool) {
+        let share = entries.filter { isOfShare($0.key) }
+        guard share.count > maximum else { return }
+        let least = share.filter { !kept.contains($0.key) }
+            .sorted { ($0.value.worth, $0.value.seen, $0.key) < ($1.value.worth, $1.value.seen, $1.key) }
+        for (uniqueID, _) in least.prefix(share.count - maximum) { entries[uniqueID] = nil }
     }
 
     // MARK: As JSON
@@ -113,7 +131,8 @@ public struct DeviceTable: Hashable, Sendable {
                 entries.mapValues { entry in
                     .members([
                         "name": .string(entry.name), "alias": entry.alias.map(JSONValue.string),
-                        "made": entry.made.map(JSONValue.string), "committed": entry.committed,
+                        "made": entry.made.map(JSONValue.string),
+                        "ids": JSONValue(entry.ids), "committed": entry.committed,
                         "stabilized": entry.isStabilized ? true : nil, "smooth": entry.isSmooth ? true : nil,
                         "facts": entry.facts?.json, "microphone": entry.microphone?.json, "seen": JSONValue(entry.seen),
                     ])
@@ -166,6 +185,11 @@ public struct DeviceTable: Hashable, Sendable {
                     throw Damage(description: "the facts of \(uniqueID) are incomplete")
                 }
                 return facts
+            }
+            if !ClientSource.isSource(uniqueID) {
+                // A table of an earlier version has the present ids only.
+                let earlier = value["ids"]?.array?.compactMap(\.string) ?? [entry.made, entry.alias].compactMap(\.self)
+                for id in earlier where DeviceID.isValid(id) { entry.had(id) }
             }
             entry.isStabilized = value["stabilized"]?.bool ?? false
             entry.isSmooth = value["smooth"]?.bool ?? false

@@ -137,9 +137,12 @@ final class DeviceRegistry {
         let made = wishes.made
         let names = names(wishes)
         deviceStore.change { table in
-            for (uniqueID, name) in names where name.made != nil {
+            for (uniqueID, name) in names {
                 let title = made.first { $0.identity.uniqueID == uniqueID }?.identity.localizedName ?? ""
-                table.update(uniqueID, name: title, at: DeviceStore.now) { $0.made = name.made }
+                table.update(uniqueID, name: title, at: DeviceStore.now) { entry in
+                    if let made = name.made { entry.made = made }
+                    if !ClientSource.isSource(uniqueID) { entry.had(name.id) }
+                }
             }
             table.prune(
                 keeping: Set(present.keys).union(microphones.keys).union(absent).union(made.map(\.identity.uniqueID)))
@@ -176,6 +179,11 @@ final class DeviceRegistry {
         DeviceNames.owner(of: id, candidates(wishes), configured: wishes.aliases)
     }
 
+    /// The device that has, or had, this id, and is no client's.
+    func keeper(of id: String, _ wishes: Wishes) -> DeviceNames.Device? {
+        DeviceNames.keeper(of: id, candidates(wishes))
+    }
+
     /// Whether some device has this `uniqueID`, or had, as far as is remembered.
     func knows(_ uniqueID: String, _ wishes: Wishes) -> Bool {
         candidates(wishes).contains { $0.uniqueID == uniqueID }
@@ -199,7 +207,8 @@ final class DeviceRegistry {
                 uniqueID: uniqueID,
                 name: made[uniqueID]?.identity.localizedName ?? entry?.name ?? "",
                 preferred: made[uniqueID]?.preferredID, alias: entry?.alias, made: entry?.made,
-                origin: uniqueID.hasPrefix("client-") ? .client : uniqueID.hasPrefix("replay-") ? .replay : .machine)
+                earlier: entry?.ids ?? [],
+                origin: ClientSource.isSource(uniqueID) ? .client : uniqueID.hasPrefix("replay-") ? .replay : .machine)
         }
     }
 }

@@ -11,7 +11,7 @@ extension DeviceService {
             let alias = call.string("name").flatMap { $0.isEmpty ? nil : $0 }
             let uniqueID = worker.device.identity.uniqueID
             do throws(BusError) {
-                try checkAlias(alias, of: worker.device)
+                try checkAlias(alias, of: worker.device, for: call.caller)
                 if let token = call.string("lock") {
                     let lock = try locks.authorize(token: token, devices: [worker.device.id])
                     if configurations.isBusy(worker.device.id) {
@@ -29,8 +29,11 @@ extension DeviceService {
         }
     }
 
-    private func checkAlias(_ alias: String?, of device: ManagedDevice) throws(BusError) {
-        if let configured = configuration.current.aliases[device.identity.uniqueID] {
+    private func checkAlias(
+        _ alias: String?, of device: ManagedDevice, for caller: Caller
+    ) throws(BusError) {
+        let uniqueID = device.identity.uniqueID
+        if let configured = configuration.current.aliases[uniqueID] {
             throw .invalidParams(
                 "name", "\(device.id) has its name '\(configured)' from the configuration file; change it there")
         }
@@ -39,7 +42,43 @@ extension DeviceService {
             throw .invalidParams("name", "must be \(DeviceID.form)")
         }
         guard !rigs.isRig(alias) else { throw .invalidParams("name", "'\(alias)' is the name of a rig") }
-        if let owner = registry.owner(of: alias, updater.wishes), owner != device.identity.uniqueID {
+        let wishes = updater.wishes
+        guard !ClientSource.isSource(uniqueID) else {
+            if let keeper = registry.keeper(of: alias, wishes) {
+                throw .invalidParams(
+                    "name",
+                    "'\(alias)' is, or was, the name of \(keeper.name) (\(keeper.uniqueID)), so no device of a client "
+                        + "can have it")
+            }
+            return try checkFree(alias, for: uniqueID, wishes)
+        }
+        if let owner = registry.owner(of: alias, wishes), ClientSource.isSource(owner),
+            !wishes.aliases.values.contains(alias)
+        {
+            // It gets another id. One that is only remembered loses nothing that anybody uses.
+            if let source = sources.sources[owner], source.owner.uid != caller.peer.uid, !permission.isAdmin(caller) {
+                throw .invalidParams(
+                    "name",
+                    "'\(alias)' is the name of a device of \(source.owner.name) (pid \(source.owner.pid)); an "
+                        + "administrator can give it to \(device.id)")
+            }
+        } else {
+            try checkFree(alias, for: uniqueID, wishes)
+        }
+        let ids = deviceStore.table[uniqueID]?.ids ?? []
+        guard ids.contains(alias) || ids.count < DeviceTable.maximumIDs || permission.isAdmin(caller) else {
+            throw BusError(
+                .limitExceeded,
+                "\(device.id) has had \(ids.count) names, which are kept for it; choose one of these, or ask an "
+                    + "administrator to rename it.",
+                ["limit": "names", "maximum": JSONValue(DeviceTable.maximumIDs)])
+        }
+    }
+
+    private func checkFree(
+        _ alias: String, for uniqueID: String, _ wishes: DeviceRegistry.Wishes
+    ) throws(BusError) {
+        if let owner = registry.owner(of: alias, wishes), owner != uniqueID {
             throw .invalidParams("name", "'\(alias)' is the name of another device (\(owner))")
         }
     }

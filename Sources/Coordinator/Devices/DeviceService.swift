@@ -18,13 +18,14 @@ final class DeviceService: MethodService {
     let locks: LockService
     let clients: ClientRegistry
     let recorders: RecorderSupervisor
-    private let permission: AuthorizationService
+    let permission: AuthorizationService
+    let sources: SourceRegistry
 
     init(
         _ workers: WorkerSupervisor, _ resolver: DeviceResolver, _ publisher: DevicePublisher, _ updater: DeviceUpdater,
         _ registry: DeviceRegistry, _ deviceStore: DeviceStore, _ rigs: RigRegistry, _ configuration: LiveConfiguration,
         _ configurations: ConfigurationService, _ locks: LockService, _ clients: ClientRegistry,
-        _ recorders: RecorderSupervisor, _ permission: AuthorizationService
+        _ recorders: RecorderSupervisor, _ permission: AuthorizationService, _ sources: SourceRegistry
     ) {
         self.workers = workers
         self.resolver = resolver
@@ -39,6 +40,7 @@ final class DeviceService: MethodService {
         self.clients = clients
         self.recorders = recorders
         self.permission = permission
+        self.sources = sources
     }
 
     var methods: [String: Handler] {

@@ -65,7 +65,7 @@ struct ManagedDevice: Hashable {
     }
 
     static func client(_ source: ClientSource) -> Made {
-        let id = Slug.name(source.name, limit: 32)
+        let id = source.preferredID
         return Made(identity: source.identity, source: .client(source), preferredID: id.isEmpty ? nil : id)
     }
 

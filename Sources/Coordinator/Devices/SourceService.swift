@@ -6,6 +6,7 @@ import JSON
 final class SourceService: MethodService {
     private let sources: SourceRegistry
     private let updater: DeviceUpdater
+    private let registry: DeviceRegistry
     private let workers: WorkerSupervisor
     private let resolver: DeviceResolver
     private let rigs: RigRegistry
@@ -14,12 +15,13 @@ final class SourceService: MethodService {
     private let directory: RuntimeDirectory
 
     init(
-        _ sources: SourceRegistry, _ updater: DeviceUpdater, _ workers: WorkerSupervisor, _ resolver: DeviceResolver,
-        _ rigs: RigRegistry, _ clients: ClientRegistry, _ permission: AuthorizationService,
+        _ sources: SourceRegistry, _ updater: DeviceUpdater, _ registry: DeviceRegistry, _ workers: WorkerSupervisor,
+        _ resolver: DeviceResolver, _ rigs: RigRegistry, _ clients: ClientRegistry, _ permission: AuthorizationService,
         _ directory: RuntimeDirectory
     ) {
         self.sources = sources
         self.updater = updater
+        self.registry = registry
         self.workers = workers
         self.resolver = resolver
         self.rigs = rigs
@@ -70,10 +72,11 @@ final class SourceService: MethodService {
 
     private func readSource(_ call: Call) throws(BusError) -> ClientSource {
         let name = call.string("name") ?? ""
-        guard !Slug.name(name, limit: 32).isEmpty else {
+        let id = Slug.name(name, limit: DeviceID.maxBytes)
+        guard !id.isEmpty else {
             throw .invalidParams("name", "must contain an ASCII letter or digit")
         }
-        guard !rigs.isRig(Slug.name(name, limit: 32)) else {
+        guard !rigs.isRig(id) else {
             throw .invalidParams("name", "'\(name)' is the name of a rig")
         }
         let format = call.params["format"]
@@ -98,6 +101,15 @@ final class SourceService: MethodService {
             throw BusError(
                 .limitExceeded, "A frame may have \(ClientSource.maximumFrameBytes) bytes at most.",
                 ["limit": "frameBytes", "maximum": JSONValue(ClientSource.maximumFrameBytes)])
+        }
+        // One that is there already has an id, whatever was plugged in since.
+        if sources.sources[source.uniqueID] == nil,
+            let keeper = registry.keeper(of: source.preferredID, updater.wishes)
+        {
+            throw .invalidParams(
+                "name",
+                "'\(source.preferredID)' is, or was, the name of \(keeper.name) (\(keeper.uniqueID)), so no device of "
+                    + "a client can have it; choose another name")
         }
         return source
     }

@@ -66,6 +66,38 @@ struct DeviceTableTests {
         #expect(table["d1"] != nil && table["d2"] != nil && table["d3"] == nil && table["d399"] != nil)
     }
 
+    @Test("devices of clients have a share of their own, and take none of the machine's")
+    mutating func shares() {
+        for number in 0..<DeviceTable.maximumEntries { table.update("d\(number)", name: "", at: 0) { _ in } }
+        // More than there is room for, each worth more than what is remembered of a camera.
+        for number in 0..<262 {
+            table.update("client-\(number)", name: "", at: Int64(number)) {
+                $0.alias = "s\(number)"
+                $0.committed = [:]
+            }
+            table.prune(keeping: ["client-\(number)"])
+        }
+        #expect(table.entries.keys.count(where: ClientSource.isSource) == DeviceTable.maximumSources)
+        for number in 0..<DeviceTable.maximumEntries { #expect(table["d\(number)"] != nil) }
+        #expect(table["client-261"] != nil && table["client-0"] == nil)
+    }
+
+    @Test("a device's ids are remembered, also those of a table of an earlier version")
+    mutating func ids() throws {
+        table.update("virtual-0", name: "V", at: 1) { entry in for id in ["cam0", "front", "cam0"] { entry.had(id) } }
+        #expect(table["virtual-0"]?.ids == ["cam0", "front"])
+        #expect(try DeviceTable(json: table.json) == table)
+        table.update("virtual-0", name: "V", at: 1) { entry in for number in 0..<40 { entry.had("n\(number)") } }
+        #expect(table["virtual-0"]?.ids.count == DeviceTable.maximumIDs && table["virtual-0"]?.ids.last == "n39")
+        func entry(_ made: String, _ alias: String?) -> JSONValue {
+            .members(["name": "C", "seen": 1, "made": .string(made), "alias": alias.map(JSONValue.string)])
+        }
+        let devices: JSONValue = ["a": entry("c-1", "front"), "b": entry("cam1", nil), "client-x": entry("x", "y")]
+        let earlier = try DeviceTable(json: ["version": 1, "devices": devices, "claims": [:]])
+        #expect(earlier["a"]?.ids == ["c-1", "front"] && earlier["b"]?.ids == ["cam1"])
+        #expect(earlier["client-x"]?.ids == [] && earlier["client-x"]?.alias == "y")
+    }
+
     // MARK: Names
 
     private func device(_ uniqueID: String, alias: String? = nil, made: String? = nil) -> DeviceNames.Device {
@@ -118,6 +150,29 @@ struct DeviceTableTests {
             uniqueID: "replay-street", name: "street", preferred: "street", made: "street", origin: .replay)
         let played = DeviceNames.assign([guest("street"), replay], configured: [:])
         #expect(played["replay-street"]?.id == "street" && played["a-guest"]?.id.hasPrefix("street-") == true)
+    }
+
+    @Test("what is or was a device's id is no client's, by whatever way it comes to ask for it")
+    func kept() {
+        let camera = DeviceNames.Device(
+            uniqueID: "virtual-0", name: "Virtual Camera 0", preferred: "cam0", alias: "x", made: "cam0",
+            earlier: ["cam0", "cam", "x"])
+        let asks = [
+            DeviceNames.Device(uniqueID: "client-1", name: "cam", preferred: "cam", origin: .client),
+            DeviceNames.Device(uniqueID: "client-2", name: "b", preferred: "b", alias: "x", origin: .client),
+            DeviceNames.Device(uniqueID: "client-3", name: "c", alias: "cam", made: "cam0", origin: .client),
+        ]
+        let names = DeviceNames.assign(asks + [camera], configured: [:])
+        #expect(names["virtual-0"]?.id == "x" && names["client-2"]?.id == "b")
+        #expect(names["client-1"]?.id.hasPrefix("cam-") == true && names["client-3"]?.id.hasPrefix("c-") == true)
+        for id in ["x", "cam", "cam0"] { #expect(DeviceNames.keeper(of: id, asks + [camera])?.uniqueID == "virtual-0") }
+        #expect(DeviceNames.keeper(of: "b", asks + [camera]) == nil)
+        // Whoever configures the bus may call a client's device so.
+        #expect(DeviceNames.assign(asks + [camera], configured: ["client-1": "cam"])["client-1"]?.id == "cam")
+        // Another of the machine's own may have it.
+        let other = device("y", alias: "cam")
+        #expect(DeviceNames.assign([camera, other], configured: [:])["y"]?.id == "cam")
+        #expect(DeviceNames.keeper(of: "cam", [camera, other])?.uniqueID == "y")
     }
 
     @Test("ids stay with their devices whoever comes and goes, as long as the table holds them", arguments: 0..<30)

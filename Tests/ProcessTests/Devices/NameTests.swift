@@ -115,6 +115,108 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        private static let format: JSONValue = ["pixelFormat": "GREY", "width": 64, "height": 48]
+
+        /// Users who may change devices, and decide nothing for others.
+        private static let controllers =
+            OtherUser.configuration
+            + "[permission.users]\n\(OtherUser.first.uid) = \"control\"\n\(OtherUser.second.uid) = \"control\"\n"
+
+        private static func create(_ name: String) -> (method: String, params: JSONValue) {
+            ("source.create", ["name": .string(name), "format": format])
+        }
+
+        private static func renaming(_ device: String, _ name: String) -> (method: String, params: JSONValue) {
+            ("device.rename", ["device": .string(device), "name": .string(name)])
+        }
+
+        private static func isRefused(_ reply: JSONValue) -> Bool {
+            let data = reply["error"]?["data"]
+            return data?["reason"] == "invalidParams" && data?["path"] == "name"
+        }
+
+        @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
+        func `a camera's name is no source's, also when the camera has another`() async throws {
+            let home = try TemporaryDirectory()
+            let arguments = ["--state-dir", home.path]
+            let bus = try await BusHarness(virtual: 1, configuration: Self.controllers, arguments: arguments)
+            let admin = try RawClient(path: bus.directory.commandSocket)
+            try admin.call("device.rename", ["device": "cam0", "name": "cam"])
+            let user = OtherUser.first
+            let replies = try await bus.ask(
+                as: user,
+                [
+                    Self.renaming("cam", "x"), Self.create("cam"), Self.create("Cam"), Self.create("cam0"),
+                    Self.create("x"), Self.create("mine"), Self.renaming("mine", "cam"), Self.renaming("mine", "cam0"),
+                ]
+            ).replies
+            #expect(
+                replies[0]["result"]?["device"]?["id"] == "x" && replies[5]["result"]?["device"] == "mine", "\(replies)"
+            )
+            for index in [1, 2, 3, 4, 6, 7] { #expect(Self.isRefused(replies[index]), "\(replies[index])") }
+            #expect(replies[1]["error"]?["message"]?.string?.contains("Virtual Camera 0 (virtual-0)") == true)
+            // Its administrator has it back.
+            #expect(try admin.call("device.rename", ["device": "x", "name": "cam"])["device"]?["id"] == "cam")
+            try admin.call("device.rename", ["device": "cam", "name": .null])
+            try await bus.stop()
+
+            // Also the next bus knows what it was called.
+            let next = try await BusHarness(virtual: 1, configuration: Self.controllers, arguments: arguments)
+            let again = try await next.ask(as: user, [Self.create("cam"), Self.create("x"), Self.create("y")]).replies
+            #expect(again.map(Self.isRefused) == [true, true, false], "\(again)")
+            try await next.stop()
+        }
+
+        @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
+        func `an administrator takes a name from a source, which continues under another`() async throws {
+            let bus = try await BusHarness(virtual: 1, configuration: Self.controllers)
+            let admin = try RawClient(path: bus.directory.commandSocket)
+            let source = try await bus.ask(
+                as: OtherUser.first, [Self.create("front"), Self.create("later")], staying: true)
+            #expect(source.replies.map { $0["result"]?["device"] } == ["front", "later"], "\(source.replies)")
+            let others = try await bus.ask(as: OtherUser.second, [Self.renaming("cam0", "front")]).replies
+            #expect(others.map(Self.isRefused) == [true], "\(others)")
+            let taken = try admin.call("device.rename", ["device": "cam0", "name": "front"])["device"]
+            #expect(taken?["id"] == "front" && taken?["uniqueID"] == "virtual-0")
+            let moved = try #require(try bus.devices().first { $0.hasPrefix("front-") })
+            try await bus.wait(for: "state/device/\(moved)/") {
+                $0?["uniqueID"] == "client-front" && $0?["connected"] == true
+            }
+            // One that has gone is only remembered, and keeps its name from nobody.
+            source.program.process.send(SIGKILL)
+            try await bus.wait(for: "state/device/later/") { $0 == nil }
+            let free = try await bus.ask(as: OtherUser.second, [Self.renaming("front", "later")]).replies
+            #expect(free[0]["result"]?["device"]?["id"] == "later", "\(free)")
+            // It has another one when it is back.
+            let back = try await bus.ask(as: OtherUser.first, [Self.create("front"), Self.create("later")]).replies
+            #expect(back.map(Self.isRefused) == [true, true], "\(back)")
+            try await bus.stop()
+        }
+
+        @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
+        func `names of a device are kept for it, and only an administrator makes more than there is room for`()
+            async throws
+        {
+            let home = try TemporaryDirectory()
+            let ids = (0..<32).map { JSONValue.string("n\($0)") }
+            let book: JSONValue = [
+                "version": 1, "claims": [:],
+                "devices": ["virtual-0": ["name": "V", "made": "cam0", "alias": "n31", "seen": 1, "ids": .array(ids)]],
+            ]
+            try File.replace("\(home.path)/devices.json", with: book.serialized, mode: 0o600)
+            let bus = try await BusHarness(
+                virtual: 1, configuration: Self.controllers, arguments: ["--state-dir", home.path])
+            #expect(try bus.devices() == ["n31"])
+            let replies = try await bus.ask(
+                as: OtherUser.first, [Self.renaming("n31", "more"), Self.create("n0"), Self.renaming("n31", "n0")]
+            ).replies
+            #expect(replies[0]["error"]?["data"]?["limit"] == "names", "\(replies)")
+            #expect(Self.isRefused(replies[1]) && replies[2]["result"]?["device"]?["id"] == "n0", "\(replies)")
+            let admin = try RawClient(path: bus.directory.commandSocket)
+            #expect(try admin.call("device.rename", ["device": "n0", "name": "more"])["device"]?["id"] == "more")
+            try await bus.stop()
+        }
+
         @Test func `names and settings outlive the bus, also one that is killed right after its answer`() async throws {
             let home = try TemporaryDirectory()
             let arguments = ["--state-dir", "\(home.path)/deep/er"]

@@ -9,7 +9,8 @@ struct NameCommand: BusCommand {
         discussion: """
             ALIAS becomes the device's id in commands, topics and the name of its media socket, also after a reboot. \
             Subscribers of the old id have to subscribe again. An alias from the configuration file can't be changed \
-            with this command.
+            with this command. Names that a camera has had stay its own: no program's device can get them. If a \
+            program's device has ALIAS now, an administrator can take it: the device continues under another id.
 
             The new id is printed. With --json: the result of the method device.rename.
 
