@@ -202,8 +202,8 @@ public final class Coordinator: BusLifetime {
                     locks,
                     clients, recorders, permission, sources),
                 locks, configurations, controls,
-                ProfileService(profiles, workers, resolver, clients, configurations),
-                RigService(rigs, resolver, registry, updater, workers),
+                ProfileService(profiles, workers, resolver, clients, configurations, permission),
+                RigService(rigs, resolver, registry, updater, workers, permission),
                 SessionService(
                     sessions, sessionAccess, permission, clients, resolver, workers, locks, pressures),
                 MovieService(

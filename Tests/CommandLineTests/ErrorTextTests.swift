@@ -14,6 +14,14 @@ import Testing
         ErrorText(command: command).text(.refused(BusError(reason, message, data)))
     }
 
+    @Test func `a refusal says whose something is, or else who may do it`() {
+        let data: [String: JSONValue] = ["status": "denied", "needed": "admin"]
+        let owner = "The rig 'pair' belongs to uid 1000; only that user and administrators may change it."
+        #expect(text(.unauthorized, owner, data.merging(["owner": 1000]) { $1 }, "rigs").hasSuffix(owner))
+        let method = text(.unauthorized, "fault.inject is for administrators: root.", data, "fault")
+        #expect(method.contains("Only administrators may do that") && !method.contains("fault.inject"))
+    }
+
     @Test func `refusals speak of commands, not of the protocol`() {
         let holder: JSONValue = ["name": "probe", "pid": 42, "uid": 1000]
         let busy: [String: JSONValue] = ["device": "cam0", "holder": holder, "queue": 0]

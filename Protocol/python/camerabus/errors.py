@@ -285,10 +285,11 @@ class PathNotAllowed(CaptureError):
 
 
 class Unauthorized(CaptureError):
-    """The user is not allowed to do that."""
+    """The user is not allowed to do that. `owner`: the uid of the user whose it is."""
 
     status = Member()
     needed = Member()
+    owner = Member()
 
 
 class Interrupted(CaptureError):

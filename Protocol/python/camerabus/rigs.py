@@ -41,9 +41,11 @@ class DeviceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Settings of devices under a name; `saved` is in seconds since 1970."""
+    """Settings of devices under a name; `saved` is in seconds since 1970. Only the user `owner` and administrators
+    replace or delete it; None: only administrators."""
 
     name: str = ""
+    owner: int | None = None
     saved: int = 0
     devices: tuple[DeviceSettings, ...] = _tuple(lambda value: read(DeviceSettings, value))
     raw: Mapping[str, Any] = _raw()
@@ -63,10 +65,12 @@ class RigDevice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rig:
     """A named group of devices, the first of which leads. `tolerance` is in milliseconds; None: half of the lead's
-    interval. `configured`: it stands in the configuration file. `complete`: all of its devices are connected.
+    interval. `configured`: it stands in the configuration file. `complete`: all of its devices are connected. Only the
+    user `owner` and administrators change or delete it; None: only administrators, or the configuration file.
     """
 
     name: str = ""
+    owner: int | None = None
     devices: tuple[RigDevice, ...] = _tuple(lambda value: read(RigDevice, value))
     tolerance: float | None = None
     configured: bool = False

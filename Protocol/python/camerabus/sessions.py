@@ -388,6 +388,7 @@ class SessionCalls(Opened):
 
         It ends with its `with` block, or with this process, unless it is `detached`. Where two sessions can't both have
         what they want, the one with the higher priority gets it, and the other one is interrupted until it can go on.
+        Only administrators give a priority above 0 (`Unauthorized`).
         """
         session = Session(self._open, wishes(_inputs(devices, inputs), outputs, preset, priority, name, detached))
         run(session._create(timeout))

@@ -2,12 +2,13 @@ import BusProtocol
 public import JSON
 
 extension Client {
-    /// All profiles of settings, each {name, saved, devices}.
+    /// All profiles of settings, each {name, owner, saved, devices}.
     public func profiles(timeout: Duration = defaultTimeout) async throws(ClientError) -> [JSONValue] {
         try await call("profile.list", timeout: timeout)["profiles"]?.array ?? []
     }
 
-    /// Keeps how devices are set now, under a name, in the place of what had it.
+    /// Keeps how devices are set now, under a name, in the place of this user's profile that had it; administrators
+    /// replace any.
     ///
     /// - Parameter devices: ids, or names of rigs.
     /// - Returns: {profile, kept?}.
@@ -36,7 +37,7 @@ extension Client {
         return try await call("profile.apply", .object(params), timeout: timeout)
     }
 
-    /// Forgets a profile.
+    /// Forgets a profile of this user's; administrators forget any.
     @discardableResult
     public func deleteProfile(
         _ name: String, timeout: Duration = defaultTimeout

@@ -2,12 +2,12 @@ import BusProtocol
 public import JSON
 
 extension Client {
-    /// All rigs, each {name, devices, tolerance, configured, complete}.
+    /// All rigs, each {name, owner, devices, tolerance, configured, complete}.
     public func rigs(timeout: Duration = defaultTimeout) async throws(ClientError) -> [JSONValue] {
         try await call("rig.list", timeout: timeout)["rigs"]?.array ?? []
     }
 
-    /// Makes a rig, or changes one.
+    /// Makes a rig, or changes one of this user's; administrators change any.
     ///
     /// - Parameters:
     ///   - devices: ids; the first leads.
@@ -21,7 +21,7 @@ extension Client {
         return try await call("rig.set", .object(params), timeout: timeout)
     }
 
-    /// Forgets a rig.
+    /// Forgets a rig of this user's; administrators forget any.
     @discardableResult
     public func deleteRig(_ name: String, timeout: Duration = defaultTimeout) async throws(ClientError) -> JSONValue {
         try await call("rig.delete", ["name": .string(name)], timeout: timeout)

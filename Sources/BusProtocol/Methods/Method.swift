@@ -109,4 +109,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case remote
     /// `remote` in `state/bus/`: which media clients on other machines may have, by the role of their key or token.
     case remotePermission
+    /// Rigs and profiles have an `owner`, and a session's priority above 0 needs an administrator.
+    case owners
 }

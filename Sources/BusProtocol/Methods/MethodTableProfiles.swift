@@ -1,7 +1,8 @@
 extension MethodTable {
     static let profiles = [
         Method(
-            "profile.save", "Stores the current settings of devices under a name; replaces a profile of the same name.",
+            "profile.save",
+            "Stores the current settings of devices under a name; replaces the caller's profile of the same name.",
             params: .object([
                 .required("name", .reference("GroupName")),
                 .required("devices", .reference("Devices")),
@@ -34,14 +35,16 @@ extension MethodTable {
             result: .object([.required("profiles", .array(of: .reference("Profile")))], additional: true),
             needs: .nothing, feature: .profiles, isRepeatable: true),
         Method(
-            "profile.delete", "Deletes a profile.", params: .object([.required("name", .reference("GroupName"))]),
+            "profile.delete", "Deletes a profile of the caller; administrators delete any.",
+            params: .object([.required("name", .reference("GroupName"))]),
             result: .object([.optional("kept", .reference("Kept"))], additional: true), feature: .profiles,
             errors: [.profileNotFound]),
     ]
 
     static let rigs = [
         Method(
-            "rig.set", "Creates or changes a rig, a named group of devices; the first device leads.",
+            "rig.set",
+            "Creates a rig, a named group of devices, or changes one of the caller's; the first device leads.",
             params: .object([
                 .required("name", .reference("GroupName")),
                 .required("devices", .reference("Devices")),
@@ -56,7 +59,8 @@ extension MethodTable {
                 [.required("rig", .reference("Rig")), .optional("kept", .reference("Kept"))], additional: true),
             feature: .rigs, errors: [.deviceNotFound]),
         Method(
-            "rig.delete", "Deletes a rig.", params: .object([.required("name", .reference("GroupName"))]),
+            "rig.delete", "Deletes a rig of the caller; administrators delete any.",
+            params: .object([.required("name", .reference("GroupName"))]),
             result: .object([.optional("kept", .reference("Kept"))], additional: true), feature: .rigs,
             errors: [.rigNotFound]),
         Method(

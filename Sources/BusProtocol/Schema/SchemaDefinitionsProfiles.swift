@@ -8,6 +8,7 @@ extension Schema {
                 .required("name", .string(minLength: 1)),
                 .required("saved", .integer().described("Seconds since 1970.")),
                 .required("devices", .array(of: .reference("DeviceSettings"), min: 1)),
+                .required("owner", owner),
             ], additional: true
         ).described("Settings of devices under a name."),
         "DeviceSettings": .object(
@@ -42,9 +43,13 @@ extension Schema {
                 .required(
                     "tolerance",
                     Schema.number(min: 0).orNull.described("Milliseconds; null: half of the lead's interval.")),
+                .required("owner", owner),
                 .required("configured", .boolean.described("It stands in the configuration file.")),
                 .required("complete", .boolean.described("All of its devices are connected.")),
             ], additional: true
         ).described("A named group of devices: state/rig/<name>/."),
     ]
+
+    private static let owner = Schema.reference("UID").orNull.described(
+        "Whose it is: only this user and administrators change it; null: only administrators.")
 }

@@ -11,7 +11,9 @@ extension Schema {
             "iFrame1280x720", "inputPriority",
         ]).described("What the session is for; high where none is named. inputPriority: the inputs' own formats."),
         "SessionPriority": .integer(min: -1000, max: 1000)
-            .described("If two sessions conflict, the one with the higher priority wins; absent: 0."),
+            .described(
+                "If two sessions conflict, the one with the higher priority wins; absent: 0. Only administrators raise "
+                    + "it above 0."),
         "SessionInputWish": .anyOf([
             .reference("DeviceID"),
             .object([

@@ -193,7 +193,12 @@ extension BusError {
     private static let common = [
         Meaning(
             .unauthorized, "This user may not do that.",
-            [.required("status", .string()), .required("needed", .string())]),
+            [
+                .required("status", .string()), .required("needed", .string()),
+                .optional(
+                    "owner",
+                    Schema.reference("UID").orNull.described("Whose it is; null: it belongs to the administrators.")),
+            ]),
         Meaning(
             .limitExceeded, "A limit of the bus is exceeded.",
             [.required("limit", .string()), .optional("maximum", .integer(min: 0))]),

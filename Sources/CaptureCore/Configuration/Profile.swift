@@ -121,10 +121,13 @@ public struct Profile: Hashable, Sendable {
     public var devices: [DeviceSettings]
     /// Seconds since 1970.
     public var saved: Int64
+    /// The user that saved it first; nil: it belongs to the administrators.
+    public var owner: UInt32?
 
-    public init(devices: [DeviceSettings], saved: Int64) {
+    public init(devices: [DeviceSettings], saved: Int64, owner: UInt32? = nil) {
         self.devices = devices
         self.saved = saved
+        self.owner = owner
     }
 
     /// The settings for a device: its own, else the only ones there are, else the only ones of a device of the same

@@ -18,10 +18,13 @@ public struct ProfileTable: Hashable, Sendable, StoredTable {
     /// The names, in the order of the alphabet.
     public var names: [String] { profiles.keys.sorted() }
 
-    /// Adds a profile; it replaces a profile of the same name.
+    /// Adds a profile; it replaces a profile of the same name, whose user it keeps.
     ///
-    /// - Throws: `invalidParams` for what is no name, `limitExceeded` for one too many, or too large a one.
-    public mutating func save(_ profile: Profile, as name: String) throws(BusError) {
+    /// - Returns: the profile as it is stored.
+    /// - Throws: `invalidParams` for what is no name, `unauthorized` for a profile of another user, `limitExceeded` for
+    ///   one too many, or too large a one.
+    @discardableResult
+    public mutating func save(_ profile: Profile, as name: String, by editor: Editor) throws(BusError) -> Profile {
         guard DeviceID.isValid(name) else {
             throw .invalidParams("name", "must be \(DeviceID.form)")
         }
@@ -35,7 +38,16 @@ public struct ProfileTable: Hashable, Sendable, StoredTable {
                 .limitExceeded, "These settings have more than \(Self.maximumProfileBytes) bytes; save fewer devices.",
                 ["limit": "profileBytes", "maximum": JSONValue(Self.maximumProfileBytes)])
         }
+        try refuseOthers(name, editor)
+        var profile = profile
+        profile.owner = profiles[name].map(\.owner) ?? editor.uid
         profiles[name] = profile
+        return profile
+    }
+
+    private func refuseOthers(_ name: String, _ editor: Editor) throws(BusError) {
+        guard let profile = profiles[name] else { return }
+        try editor.check("The profile '\(name)'", of: profile.owner, ["profile": .string(name)])
     }
 
     /// The profile of that name.
@@ -51,16 +63,20 @@ public struct ProfileTable: Hashable, Sendable, StoredTable {
 
     /// Removes the profile of that name.
     ///
-    /// - Throws: `profileNotFound`.
-    public mutating func delete(_ name: String) throws(BusError) {
+    /// - Throws: `profileNotFound`, or `unauthorized` for a profile of another user.
+    public mutating func delete(_ name: String, by editor: Editor) throws(BusError) {
         _ = try profile(name)
+        try refuseOthers(name, editor)
         profiles[name] = nil
     }
 
     // MARK: As JSON
 
     private static func json(_ profile: Profile) -> JSONValue {
-        ["saved": JSONValue(profile.saved), "devices": .array(profile.devices.map(\.json))]
+        .members([
+            "saved": JSONValue(profile.saved), "devices": .array(profile.devices.map(\.json)),
+            "owner": profile.owner.map { JSONValue($0) },
+        ])
     }
 
     public var json: JSONValue {
@@ -80,7 +96,9 @@ public struct ProfileTable: Hashable, Sendable, StoredTable {
                 let saved = value["saved"]?.integer, !settings.isEmpty,
                 settings.count == devices.count
             else { throw StoredTableError(description: "the profile '\(name)' is incomplete") }
-            profiles[valid] = Profile(devices: settings, saved: saved)
+            // One of an earlier version has no user.
+            profiles[valid] = Profile(
+                devices: settings, saved: saved, owner: value["owner"]?.integer.flatMap { UInt32(exactly: $0) })
         }
     }
 }

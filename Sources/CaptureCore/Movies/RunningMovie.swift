@@ -1,4 +1,4 @@
-import BusProtocol
+public import BusProtocol
 public import JSON
 
 /// A movie that is being made, as the coordinator knows it: a value that is told what happens, and answers what
@@ -91,8 +91,13 @@ public struct RunningMovie: Hashable, Sendable {
     /// What it is of: its camera and its microphone.
     public var devices: [MovieRequest.Device] { [request.camera, request.microphone].compactMap(\.self) }
 
-    /// Whether that user may end it: its own, and administrators.
-    public func mayBeEnded(by uid: UInt32, isAdmin: Bool) -> Bool { isAdmin || uid == request.owner.uid }
+    /// Lets its user and administrators stop it.
+    ///
+    /// - Throws: `unauthorized` {status, needed, owner, movie}.
+    public func check(_ editor: Editor) throws(BusError) {
+        let owner = request.owner
+        try editor.check("The movie \(id)", of: owner.uid, named: owner.name, to: "stop it", ["movie": .string(id)])
+    }
 
     /// What is black, or silence, in it.
     public var blank: Set<AuthorizationMedia> { request.blank.media.union(progress.blank).union(withdrawn) }

@@ -7,10 +7,13 @@ public struct Rig: Hashable, Sendable {
     public var devices: [String]
     /// How far apart frames of one set may be, nanoseconds; nil: half of the lead's interval.
     public var tolerance: Int64?
+    /// The user that made it; nil: it belongs to the administrators.
+    public var owner: UInt32?
 
-    public init(devices: [String], tolerance: Int64? = nil) {
+    public init(devices: [String], tolerance: Int64? = nil, owner: UInt32? = nil) {
         self.devices = devices
         self.tolerance = tolerance
+        self.owner = owner
     }
 }
 
@@ -39,11 +42,11 @@ public struct RigTable: Hashable, Sendable, StoredTable {
 
     public func isConfigured(_ name: String) -> Bool { configured[name] != nil }
 
-    /// Adds a rig; it replaces a rig of the same name.
+    /// Adds a rig; it replaces a rig of the same name, whose user it keeps.
     ///
-    /// - Throws: `invalidParams` for what is no name or stands in the configuration file, `limitExceeded` for one too
-    ///   many.
-    public mutating func set(_ rig: Rig, as name: String) throws(BusError) {
+    /// - Throws: `invalidParams` for what is no name or stands in the configuration file, `unauthorized` for a rig of
+    ///   another user, `limitExceeded` for one too many.
+    public mutating func set(_ rig: Rig, as name: String, by editor: Editor) throws(BusError) {
         try refuseConfigured(name)
         guard DeviceID.isValid(name) else {
             throw .invalidParams("name", "must be \(DeviceID.form)")
@@ -53,18 +56,29 @@ public struct RigTable: Hashable, Sendable, StoredTable {
                 .limitExceeded, "There are \(Self.maximumRigs) rigs already; delete one with rig.delete.",
                 ["limit": "rigs", "maximum": JSONValue(Self.maximumRigs)])
         }
+        try refuseOthers(name, editor)
+        var rig = rig
+        rig.owner = made[name].map(\.owner) ?? editor.uid
         made[name] = rig
     }
 
     /// Removes a rig that a client made.
     ///
-    /// - Throws: `rigNotFound`, or `invalidParams` for one of the configuration file.
-    public mutating func delete(_ name: String) throws(BusError) {
+    /// - Throws: `rigNotFound`, `unauthorized` for a rig of another user, or `invalidParams` for one of the
+    ///   configuration file.
+    public mutating func delete(_ name: String, by editor: Editor) throws(BusError) {
         try refuseConfigured(name)
-        guard made.removeValue(forKey: name) != nil else {
+        guard made[name] != nil else {
             let known = names.isEmpty ? "There are none." : "There are: \(names.joined(separator: ", "))."
             throw BusError(.rigNotFound, "No rig is called '\(name)'. \(known)", ["rig": .string(name)])
         }
+        try refuseOthers(name, editor)
+        made[name] = nil
+    }
+
+    private func refuseOthers(_ name: String, _ editor: Editor) throws(BusError) {
+        guard let rig = made[name] else { return }
+        try editor.check("The rig '\(name)'", of: rig.owner, ["rig": .string(name)])
     }
 
     private func refuseConfigured(_ name: String) throws(BusError) {
@@ -79,7 +93,10 @@ public struct RigTable: Hashable, Sendable, StoredTable {
             "version": JSONValue(Self.version),
             "rigs": .object(
                 made.mapValues { rig in
-                    .members(["devices": JSONValue(rig.devices), "tolerance": rig.tolerance.map { JSONValue($0) }])
+                    .members([
+                        "devices": JSONValue(rig.devices), "tolerance": rig.tolerance.map { JSONValue($0) },
+                        "owner": rig.owner.map { JSONValue($0) },
+                    ])
                 }),
         ]
     }
@@ -99,7 +116,10 @@ public struct RigTable: Hashable, Sendable, StoredTable {
                 devices.count <= Self.maximumDevices, Set(devices).count == devices.count,
                 tolerance == nil || tolerance?.integer.map({ (0...Self.maximumTolerance).contains($0) }) == true
             else { throw StoredTableError(description: "the rig '\(name)' is incomplete") }
-            made[valid] = Rig(devices: devices, tolerance: tolerance?.integer)
+            // One of an earlier version has no user.
+            made[valid] = Rig(
+                devices: devices, tolerance: tolerance?.integer,
+                owner: value["owner"]?.integer.flatMap { UInt32(exactly: $0) })
         }
     }
 }

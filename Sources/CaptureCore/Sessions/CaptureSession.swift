@@ -1,3 +1,6 @@
+public import BusProtocol
+import JSON
+
 /// A client's wish for pictures: inputs and outputs, joined by connections, at a preset (AVFoundation's
 /// `AVCaptureSession`).
 ///
@@ -59,8 +62,25 @@ public struct CaptureSession: Hashable, Sendable {
     /// The connections of an output.
     public func connections(of output: String) -> [SessionConnection] { connections.filter { $0.output == output } }
 
-    /// Whether that user may change it: its owner's, and administrators.
-    public func mayBeChanged(by uid: UInt32, isAdmin: Bool) -> Bool { isAdmin || uid == owner.uid }
+    /// Lets its user and administrators do something with it.
+    ///
+    /// - Throws: `unauthorized` {status, needed, owner, session}.
+    public func check(_ editor: Editor, to verb: String = "change it") throws(BusError) {
+        try editor.check(
+            "The session \(id)", of: owner.uid, named: owner.name, to: verb, ["session": .string(id)])
+    }
+
+    /// Lets administrators alone raise the priority above 0, or above what one of them has set.
+    ///
+    /// - Throws: `unauthorized` {status, needed}.
+    public func check(_ editor: Editor, priority wanted: Int) throws(BusError) {
+        guard !editor.isAdmin, wanted > max(0, priority) else { return }
+        throw BusError(
+            .unauthorized,
+            "A session with priority \(wanted) takes cameras from the sessions of others, so only administrators may "
+                + "set it. Use 0 or less, or ask one to set it.",
+            ["status": "denied", "needed": "admin"])
+    }
 
     /// Whether who asks now is who it was made for.
     public func isOf(_ holder: LockHolder) -> Bool {

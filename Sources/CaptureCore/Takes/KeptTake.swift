@@ -49,8 +49,12 @@ public struct KeptTake: Hashable, Sendable {
     public var id: String { take.id }
     public var session: String? { wish["session"]?.string }
 
-    /// Whether that user may change it: its own, and administrators.
-    public func mayBeChanged(by uid: UInt32, isAdmin: Bool) -> Bool { isAdmin || uid == owner.uid }
+    /// Lets its user and administrators change it.
+    ///
+    /// - Throws: `unauthorized` {status, needed, owner, take}.
+    public func check(_ editor: Editor) throws(BusError) {
+        try editor.check("The take \(id)", of: owner.uid, named: owner.name, ["take": .string(id)])
+    }
 
     /// The name that a client gives it, without the ending that its files get anyway.
     public static func stem(_ name: String) -> String {

@@ -10,16 +10,18 @@ final class ProfileService: MethodService {
     private let resolver: DeviceResolver
     private let clients: ClientRegistry
     private let configurations: ConfigurationService
+    private let permission: AuthorizationService
 
     init(
         _ profiles: FileStore<ProfileTable>, _ workers: WorkerSupervisor, _ resolver: DeviceResolver,
-        _ clients: ClientRegistry, _ configurations: ConfigurationService
+        _ clients: ClientRegistry, _ configurations: ConfigurationService, _ permission: AuthorizationService
     ) {
         self.profiles = profiles
         self.workers = workers
         self.resolver = resolver
         self.clients = clients
         self.configurations = configurations
+        self.permission = permission
     }
 
     var methods: [String: Handler] {
@@ -34,16 +36,17 @@ final class ProfileService: MethodService {
         do throws(BusError) {
             // Check first whether the profile can be kept.
             var trial = profiles.table
-            try trial.save(Profile(devices: [], saved: 0), as: name)
+            let editor = permission.editor(call.caller)
+            try trial.save(Profile(devices: [], saved: 0), as: name, by: editor)
             let devices = try resolver.devices(call)
             try resolver.checkCameras(devices, "a profile")
             let handles = devices.compactMap { workers[$0] }
             readSettings(handles) { [weak self] result in
                 guard let self else { return }
                 do throws(BusError) {
-                    let profile = Profile(devices: try result.get(), saved: DeviceStore.now)
+                    var profile = Profile(devices: try result.get(), saved: DeviceStore.now)
                     try profiles.change { table throws(BusError) in
-                        try table.save(profile, as: name)
+                        profile = try table.save(profile, as: name, by: editor)
                     } then: {
                         [weak self] isKept in
                         guard let self else { return }
@@ -179,14 +182,17 @@ final class ProfileService: MethodService {
             members["device"] = workers.worker(of: settings.uniqueID).map { .string($0.device.id) } ?? .null
             return .object(members)
         }
-        return ["name": .string(name), "saved": JSONValue(profile.saved), "devices": .array(devices)]
+        return [
+            "name": .string(name), "saved": JSONValue(profile.saved), "devices": .array(devices),
+            "owner": profile.owner.map { JSONValue($0) } ?? .null,
+        ]
     }
 
     private func delete(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let name = call.string("name") ?? ""
             try profiles.change { table throws(BusError) in
-                try table.delete(name)
+                try table.delete(name, by: permission.editor(call.caller))
             } then: { isKept in
                 respond(.success(JSONValue.object([:]).marked(isKept: isKept)))
             }

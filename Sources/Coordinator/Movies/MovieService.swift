@@ -105,11 +105,7 @@ final class MovieService: MethodService {
     /// The movie, if the caller may end it.
     private func ownMovie(_ call: Call) throws(BusError) -> RunningMovie {
         let movie = try movies.movie(call.string("movie") ?? "")
-        guard movie.mayBeEnded(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
-            throw BusError(
-                .unauthorized, "The movie belongs to another user; only that user and administrators may stop it.",
-                ["status": "denied", "needed": "admin", "movie": .string(movie.id)])
-        }
+        try movie.check(permission.editor(call.caller))
         return movie
     }
 

@@ -63,11 +63,7 @@ extension MovieRequestReader {
     /// A session's camera, as the connection to its movie output has it, and its microphone.
     private func take(_ id: String, _ call: Call, into subject: inout MovieSubject) throws(BusError) {
         let session = try sessions.entry(id).session
-        guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
-            throw BusError(
-                .unauthorized, "The session belongs to another user; only that user and administrators may record it.",
-                ["status": "denied", "needed": "admin", "session": .string(id)])
-        }
+        try session.check(permission.editor(call.caller), to: "record it")
         guard call.params["detached"] == nil else {
             throw .invalidParams("detached", "can't be used with a session: its movie ends with the session")
         }

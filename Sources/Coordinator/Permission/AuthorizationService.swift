@@ -82,6 +82,9 @@ final class AuthorizationService: ProblemReporter {
 
     func isAdmin(_ caller: Caller) -> Bool { role(of: caller) == .admin }
 
+    /// The caller, as one who wants to change what belongs to a user.
+    func editor(_ caller: Caller) -> Editor { Editor(uid: caller.peer.uid, isAdmin: isAdmin(caller)) }
+
     /// Whether the caller may send requests for remote users.
     func isGateway(_ caller: Caller) -> Bool { caller.peer.uid == table.policy.gateway || isAdmin(caller) }
 

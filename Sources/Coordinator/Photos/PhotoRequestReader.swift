@@ -106,13 +106,7 @@ final class PhotoRequestReader {
     /// A session's cameras, or the one that is named, as the connection to its photo output has them.
     private func addCameras(of id: String, _ call: Call, to request: inout PhotoRequest) throws(BusError) {
         let session = try sessions.entry(id).session
-        guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
-            throw BusError(
-                .unauthorized,
-                "The session belongs to another user; only that user and administrators may take its "
-                    + "photos.",
-                ["status": "denied", "needed": "admin", "session": .string(id)])
-        }
+        try session.check(permission.editor(call.caller), to: "take its photos")
         guard session.outputs.contains(where: { $0.kind == .photo }) else {
             throw .invalidParams(
                 "session", "it has no photo output: session.configure {addOutput: \"photo\"} adds one")

@@ -66,18 +66,18 @@ final class RigRegistry: ProblemReporter {
     }
 
     /// Makes or changes a rig; the completion is called when that is on the disk, or can't be.
-    func set(_ rig: Rig, as name: String, then body: @escaping (Bool) -> Void) throws(BusError) {
+    func set(_ rig: Rig, as name: String, by editor: Editor, then body: @escaping (Bool) -> Void) throws(BusError) {
         try file.change { table throws(BusError) in
-            try table.set(rig, as: name)
+            try table.set(rig, as: name, by: editor)
         } then: {
             body($0)
         }
         publish()
     }
 
-    func delete(_ name: String, then body: @escaping (Bool) -> Void) throws(BusError) {
+    func delete(_ name: String, by editor: Editor, then body: @escaping (Bool) -> Void) throws(BusError) {
         try file.change { table throws(BusError) in
-            try table.delete(name)
+            try table.delete(name, by: editor)
         } then: {
             body($0)
         }
@@ -97,7 +97,7 @@ final class RigRegistry: ProblemReporter {
             ]
         }
         return [
-            "name": .string(name), "devices": .array(devices),
+            "name": .string(name), "devices": .array(devices), "owner": rig.owner.map { JSONValue($0) } ?? .null,
             "tolerance": rig.tolerance.map { JSONValue.milliseconds($0) } ?? .null,
             "configured": .bool(file.table.isConfigured(name)),
             "complete": .bool(members.allSatisfy { $0.worker?.isConnected ?? false }),

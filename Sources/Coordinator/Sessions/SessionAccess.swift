@@ -49,6 +49,15 @@ final class SessionAccess {
         }
     }
 
+    /// Lets administrators alone raise a session's priority above 0.
+    ///
+    /// - Throws: `unauthorized` {status, needed}.
+    func checkPriority(_ caller: Caller, _ session: CaptureSession, _ actions: [SessionAction]) throws(BusError) {
+        for case .priority(let priority) in actions {
+            try session.check(permission.editor(caller), priority: priority)
+        }
+    }
+
     private func may(_ caller: Caller, _ medium: AuthorizationMedia) -> Bool {
         permission.authorization(of: caller, medium) == .notDetermined
             || permission.mayChange(uid: caller.peer.uid, gid: caller.peer.gid, medium)

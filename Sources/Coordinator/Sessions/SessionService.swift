@@ -69,6 +69,7 @@ final class SessionService: MethodService {
                 let path = "outputs[\(index)]"
                 actions.append((try SessionAction.parse(["addOutput": output], path: path), path))
             }
+            try access.checkPriority(call.caller, session, actions.map(\.action))
             try session.configure(actions, in: resolver.surroundings)
             try access.check(call.caller, session)
             try sessions.add(session)
@@ -89,6 +90,7 @@ final class SessionService: MethodService {
                 let path = "actions[\(index)]"
                 actions += try resolver.expanded(try SessionAction.parse(action, path: path), path)
             }
+            try access.checkPriority(call.caller, entry.session, actions.map(\.action))
             let surroundings = resolver.surroundings
             let lockID = try lockID(call)
             let live = entry.session.photoOutput?.livePhoto
@@ -110,7 +112,7 @@ final class SessionService: MethodService {
     private func canAdd(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let session = try sessions.entry(call.string("session") ?? "").session
-            let change = try change(call.params["action"] ?? .null)
+            let change = try change(call.params["action"] ?? .null, call.caller)
             do throws(BusError) {
                 let changed = try change(session)
                 if session.run.isActive { try sessions.checkBandwidth(changed) }
@@ -128,12 +130,15 @@ final class SessionService: MethodService {
     }
 
     /// What an action, or {switchCamera: a device's id, or null}, makes of a session.
-    private func change(_ action: JSONValue) throws(BusError) -> (CaptureSession) throws(BusError) -> CaptureSession {
+    private func change(
+        _ action: JSONValue, _ caller: Caller
+    ) throws(BusError) -> (CaptureSession) throws(BusError) -> CaptureSession {
         if let device = action["switchCamera"], action.object?.count == 1 {
             return { [self] session throws(BusError) in try switched(session, to: device.string).session }
         }
         let action = try SessionAction.parse(action, path: "action")
         return { [self] session throws(BusError) in
+            try access.checkPriority(caller, session, [action])
             var session = session
             try session.configure(try resolver.expanded(action, "action"), in: resolver.surroundings)
             return session
@@ -298,11 +303,7 @@ final class SessionService: MethodService {
     /// The session, if the caller may change it.
     private func ownSession(_ call: Call) throws(BusError) -> SessionRegistry.Entry {
         let entry = try sessions.entry(call.string("session") ?? "")
-        guard entry.session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
-            throw BusError(
-                .unauthorized, "The session belongs to another user; only that user and administrators may change it.",
-                ["status": "denied", "needed": "admin", "session": .string(entry.session.id)])
-        }
+        try entry.session.check(permission.editor(call.caller))
         return entry
     }
 

@@ -82,11 +82,7 @@ final class TakeService: MethodService {
     private func subject(_ call: Call) throws(BusError) -> MovieSubject {
         guard let id = call.string("session") else { return try reader.subject(call) }
         let session = try sessions.entry(id).session
-        guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
-            throw BusError(
-                .unauthorized, "The session belongs to another user; only that user and administrators may record it.",
-                ["status": "denied", "needed": "admin", "session": .string(id)])
-        }
+        try session.check(permission.editor(call.caller), to: "record it")
         guard call.params["detached"] == nil else {
             throw .invalidParams("detached", "can't be used with a session: its segments end with the session")
         }
@@ -105,11 +101,7 @@ final class TakeService: MethodService {
     /// The take, if the caller may do something with it.
     private func ownTake(_ call: Call) throws(BusError) -> KeptTake {
         let take = try takes.take(call.string("take") ?? "")
-        guard take.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
-            throw BusError(
-                .unauthorized, "The take belongs to another user; only that user and administrators may change it.",
-                ["status": "denied", "needed": "admin", "take": .string(take.id)])
-        }
+        try take.check(permission.editor(call.caller))
         return take
     }
 

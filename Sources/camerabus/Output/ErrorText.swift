@@ -79,7 +79,7 @@ struct ErrorText {
                 ? "\(Self.beforeSemicolon(error.message)); 'camerabus call bus.methods' lists the methods."
                 : "This bus does not support that. It may be older than this program; 'camerabus status' shows its "
                     + "version."
-        case .unauthorized where error.data["needed"] == "admin":
+        case .unauthorized where error.data["needed"] == "admin" && error.message.contains(" is for administrators: "):
             return
                 "Only administrators may do that: root, the user that runs the bus, "
                 + "or from another machine a key with the role admin."

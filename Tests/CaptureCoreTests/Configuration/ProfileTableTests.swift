@@ -16,6 +16,8 @@ struct ProfileTableTests {
             ])
     }
 
+    private static let editor = Editor(uid: 1000, isAdmin: false)
+
     private static func control(
         _ name: String, _ type: ControlType = .integer, flags: [ControlFlag] = [], value: JSONValue
     ) -> JSONValue {
@@ -30,11 +32,13 @@ struct ProfileTableTests {
     @Test("a profile says on disk what it knows, and is read again")
     func roundTrip() throws {
         var table = ProfileTable()
-        try table.save(Profile(devices: [Self.settings("a"), Self.settings("b")], saved: 5), as: "day")
-        try table.save(Profile(devices: [DeviceSettings(uniqueID: "c", name: "", driver: "")], saved: 6), as: "x")
+        try table.save(
+            Profile(devices: [Self.settings("a"), Self.settings("b")], saved: 5), as: "day", by: Self.editor)
+        try table.save(
+            Profile(devices: [DeviceSettings(uniqueID: "c", name: "", driver: "")], saved: 6), as: "x", by: Self.editor)
         #expect(try ProfileTable(json: try JSONValue(parsing: table.json.description)) == table)
         var rigs = RigTable()
-        try rigs.set(Rig(devices: ["a", "b"], tolerance: 5), as: "stereo")
+        try rigs.set(Rig(devices: ["a", "b"], tolerance: 5), as: "stereo", by: Self.editor)
         rigs.configured = ["fixed": Rig(devices: ["c"])]
         let read = try RigTable(json: try JSONValue(parsing: rigs.json.description))
         #expect(read.made == rigs.made && read.configured.isEmpty)
@@ -58,25 +62,69 @@ struct ProfileTableTests {
         var table = ProfileTable()
         let profile = Profile(devices: [Self.settings("a")], saved: 0)
         for name in ["", "A", "a b", "ä", "-x", "-", String(repeating: "x", count: 33)] {
-            #expect(throws: BusError.self) { try table.save(profile, as: name) }
+            #expect(throws: BusError.self) { try table.save(profile, as: name, by: Self.editor) }
         }
         var huge = profile
         huge.devices[0].controls["table"] = .integers(Array(repeating: 1_000_000, count: 20_000))
-        #expect(throws: BusError.self) { try table.save(huge, as: "huge") }
-        for number in 0..<ProfileTable.maximumProfiles { try table.save(profile, as: "p\(number)") }
-        #expect(throws: BusError.self) { try table.save(profile, as: "more") }
-        try table.save(profile, as: "p7")
-        try table.delete("p7")
-        #expect(throws: BusError.self) { try table.delete("p7") }
-        try table.save(profile, as: "more")
+        #expect(throws: BusError.self) { try table.save(huge, as: "huge", by: Self.editor) }
+        for number in 0..<ProfileTable.maximumProfiles { try table.save(profile, as: "p\(number)", by: Self.editor) }
+        #expect(throws: BusError.self) { try table.save(profile, as: "more", by: Self.editor) }
+        try table.save(profile, as: "p7", by: Self.editor)
+        try table.delete("p7", by: Self.editor)
+        #expect(throws: BusError.self) { try table.delete("p7", by: Self.editor) }
+        try table.save(profile, as: "more", by: Self.editor)
 
         var rigs = RigTable()
-        for number in 0..<RigTable.maximumRigs { try rigs.set(Rig(devices: ["a"]), as: "r\(number)") }
-        #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "more") }
+        for number in 0..<RigTable.maximumRigs { try rigs.set(Rig(devices: ["a"]), as: "r\(number)", by: Self.editor) }
+        #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "more", by: Self.editor) }
         rigs.configured = ["r1": Rig(devices: ["b"])]
         #expect(rigs["r1"]?.devices == ["b"])
-        #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "r1") }
-        #expect(throws: BusError.self) { try rigs.delete("r1") }
+        #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "r1", by: Self.editor) }
+        #expect(throws: BusError.self) { try rigs.delete("r1", by: Self.editor) }
+    }
+
+    @Test("what is of another user, or of nobody, only administrators change, and that makes it no one else's")
+    func owners() throws {
+        let (other, admin) = (Editor(uid: 1001, isAdmin: false), Editor(uid: 0, isAdmin: true))
+        func refusal(_ body: () throws -> Void) -> BusError? {
+            do {
+                try body()
+                return nil
+            } catch { return error as? BusError }
+        }
+        var table = ProfileTable()
+        let profile = Profile(devices: [Self.settings("a")], saved: 1)
+        try table.save(profile, as: "day", by: Self.editor)
+        let stolen = refusal { try table.save(profile, as: "day", by: other) }
+        #expect(stolen?.reason == .unauthorized && stolen?.data["owner"] == 1000 && stolen?.data["needed"] == "admin")
+        #expect(stolen?.message.contains("The profile 'day' belongs to uid 1000") == true)
+        #expect(refusal { try table.delete("day", by: other) } != nil)
+        var changed = profile
+        changed.saved = 2
+        try table.save(changed, as: "day", by: admin)
+        #expect(table["day"]?.owner == 1000 && table["day"]?.saved == 2)
+        #expect(try ProfileTable(json: table.json) == table)
+        try table.delete("day", by: Self.editor)
+
+        var rigs = RigTable()
+        try rigs.set(Rig(devices: ["a"]), as: "pair", by: Self.editor)
+        #expect(refusal { try rigs.set(Rig(devices: ["b"]), as: "pair", by: other) }?.data["rig"] == "pair")
+        #expect(refusal { try rigs.delete("pair", by: other) }?.reason == .unauthorized)
+        try rigs.set(Rig(devices: ["b"]), as: "pair", by: admin)
+        #expect(rigs["pair"]?.owner == 1000 && rigs["pair"]?.devices == ["b"])
+        #expect(try RigTable(json: rigs.json) == rigs)
+        try rigs.delete("pair", by: Self.editor)
+
+        // Those of an earlier version.
+        table = try ProfileTable(
+            json: ["version": 1, "profiles": ["old": ["saved": 1, "devices": [Self.settings("a").json]]]])
+        rigs = try RigTable(json: ["version": 1, "rigs": ["old": ["devices": ["a"]]]])
+        let nobodys = refusal { try table.delete("old", by: Self.editor) }
+        #expect(nobodys?.data["owner"] == .null && nobodys?.message.contains("belongs to the administrators") == true)
+        #expect(refusal { try rigs.set(Rig(devices: ["b"]), as: "old", by: Self.editor) } != nil)
+        try rigs.set(Rig(devices: ["b"]), as: "old", by: admin)
+        #expect(rigs["old"]?.owner == nil)
+        try table.delete("old", by: admin)
     }
 
     @Test(

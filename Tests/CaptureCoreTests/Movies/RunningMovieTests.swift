@@ -162,8 +162,8 @@ import Testing
 
     @Test func `its user and administrators may end it`() {
         let movie = RunningMovie(Self.request())
-        #expect(movie.mayBeEnded(by: 1000, isAdmin: false))
-        #expect(movie.mayBeEnded(by: 1, isAdmin: true))
-        #expect(!movie.mayBeEnded(by: 1, isAdmin: false))
+        #expect(throws: Never.self) { try movie.check(Editor(uid: 1000, isAdmin: false)) }
+        #expect(throws: Never.self) { try movie.check(Editor(uid: 1, isAdmin: true)) }
+        #expect(throws: BusError.self) { try movie.check(Editor(uid: 1, isAdmin: false)) }
     }
 }

@@ -146,9 +146,21 @@ import Testing
 
     @Test func `only its user and administrators may change it`() throws {
         let session = try session()
-        #expect(session.mayBeChanged(by: 1000, isAdmin: false))
-        #expect(!session.mayBeChanged(by: 1001, isAdmin: false))
-        #expect(session.mayBeChanged(by: 0, isAdmin: true))
+        #expect(throws: Never.self) { try session.check(Editor(uid: 1000, isAdmin: false)) }
+        #expect(throws: Never.self) { try session.check(Editor(uid: 0, isAdmin: true)) }
+        let refusal = #expect(throws: BusError.self) { try session.check(Editor(uid: 1001, isAdmin: false)) }
+        #expect(refusal?.reason == .unauthorized && refusal?.data["owner"] == 1000)
+        #expect(refusal?.message.contains("(uid 1000); only that user and administrators") == true)
+    }
+
+    @Test func `a priority above 0, or above what an administrator has set, needs an administrator`() throws {
+        var session = try session()
+        func isRefused(_ priority: Int, isAdmin: Bool = false) -> Bool {
+            (try? session.check(Editor(uid: 1000, isAdmin: isAdmin), priority: priority)) == nil
+        }
+        #expect(!isRefused(0) && !isRefused(-1000) && isRefused(1) && !isRefused(1000, isAdmin: true))
+        try session.configure([(.priority(5), "priority")], in: surroundings)
+        #expect(!isRefused(5) && !isRefused(-5) && isRefused(6))
     }
 
     @Test func `another camera keeps what it can, and drops what it can't`() throws {

@@ -155,6 +155,12 @@ extension ProcessTests {
             )
             for index in [1, 2, 3, 4, 6, 7] { #expect(Self.isRefused(replies[index]), "\(replies[index])") }
             #expect(replies[1]["error"]?["message"]?.string?.contains("Virtual Camera 0 (virtual-0)") == true)
+            // Nor is it a rig's that somebody else makes.
+            let rigs = try await bus.ask(
+                as: user,
+                [("rig.set", ["name": "cam", "devices": "x"]), ("rig.set", ["name": "pair", "devices": "x"])]
+            ).replies
+            #expect(rigs.map(Self.isRefused) == [true, false], "\(rigs)")
             // Its administrator has it back.
             #expect(try admin.call("device.rename", ["device": "x", "name": "cam"])["device"]?["id"] == "cam")
             try admin.call("device.rename", ["device": "cam", "name": .null])

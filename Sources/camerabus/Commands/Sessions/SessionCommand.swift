@@ -78,7 +78,8 @@ extension SessionCommand {
         @Option(
             parsing: .unconditional,
             help: ArgumentHelp(
-                "If sessions conflict, the one with the higher priority wins (default: 0).", valueName: "number"))
+                "If sessions conflict, the one with the higher priority wins (default: 0; above 0: administrators).",
+                valueName: "number"))
         var priority: Int?
 
         @Option(help: ArgumentHelp("The purpose, shown to everybody.", valueName: "text"))
@@ -324,7 +325,7 @@ extension SessionCommand {
                   setOutput     {"output": its id, "width", "height", "preRoll", …}
                   removeOutput  the id of an output ('camerabus session show' lists them)
                   preset        high, medium, low, photo, 1280x720, inputPriority, …
-                  priority      -1000 to 1000: the session with the higher number wins
+                  priority      -1000 to 1000: the session with the higher number wins; above 0: administrators
                   connection    {"output" or "input", "videoOrientation", …}
 
                 'camerabus call bus.methods' has all members in the schema of session.configure. preRoll is in \
