@@ -11,21 +11,23 @@ import LinuxIO
 public struct CaptureLibrary: Hashable, Sendable {
     /// Absolute, without a final `/`.
     public let directory: String
+    /// Whether the bus's group may read it; else nobody but the bus's own user.
+    public let isShared: Bool
 
     /// Where the entries are.
     public var entriesDirectory: String { "\(directory)/entries" }
 
     /// Bytes of one entry.
     private static let maximumBytes = 1 << 20
-    // Its owner writes, the bus's group reads.
-    private static let folderMode: UInt32 = 0o750
-    private static let entryMode: UInt32 = 0o640
+    var folderMode: UInt32 { isShared ? 0o750 : 0o700 }
+    /// Of files that are made in it, whatever the umask is.
+    public var fileMode: UInt32 { isShared ? 0o640 : 0o600 }
 
     /// Opens the library in that folder, and makes it if it isn't there.
     ///
     /// - Parameter isMade: false: only if it is there; one that isn't has no entries.
     /// - Throws: ``LibraryError/invalidPath(_:)`` for a relative path; what the system refuses.
-    public init(_ directory: String, isMade: Bool = true) throws(LibraryError) {
+    public init(_ directory: String, isShared: Bool = false, isMade: Bool = true) throws(LibraryError) {
         let parts = Self.parts(directory)
         guard directory.utf8.first == UInt8(ascii: "/"), !parts.isEmpty, !parts.contains(".."),
             !directory.utf8.contains(0)
@@ -33,15 +35,17 @@ public struct CaptureLibrary: Hashable, Sendable {
             throw .invalidPath(directory)
         }
         self.directory = "/" + parts.joined(separator: "/")
+        self.isShared = isShared
         guard isMade else { return }
         var parent = ""
-        for part in parts {
+        for part in parts.dropLast() {
             parent += "/\(part)"
             // What can't be made and is needed shows at the last one.
-            mkdir(parent, Self.folderMode)
+            mkdir(parent, folderMode)
         }
-        try Self.make(self.directory)
-        try Self.make(entriesDirectory)
+        try make(self.directory)
+        try closeFolder()
+        try make(entriesDirectory)
     }
 
     /// Makes the folder that a file of the library is to be in.
@@ -54,20 +58,24 @@ public struct CaptureLibrary: Hashable, Sendable {
         var folder = directory
         for part in Self.parts(inner).dropLast() {
             folder += "/\(part)"
-            try Self.make(folder)
+            try make(folder)
         }
     }
 
     // The name of a new folder outlives a power cut, like what is going to be in it.
-    private static func make(_ folder: String) throws(LibraryError) {
+    private func make(_ folder: String) throws(LibraryError) {
+        let mode = folderMode
         do throws(SystemError) {
-            if mkdir(folder, folderMode) == 0 {
-                try sync(String(folder[..<(folder.lastIndex(of: "/") ?? folder.startIndex)]))
+            var status = stat()
+            if mkdir(folder, mode) == 0 {
+                // A group that is passed on is passed on further.
+                try check("stat", folder) { stat(folder, &status) }
+                try check("chmod", folder) { chmod(folder, mode | status.st_mode & S_ISGID) }
+                try Self.sync(String(folder[..<(folder.lastIndex(of: "/") ?? folder.startIndex)]))
                 return
             }
             let code = errno
             guard code == EEXIST else { throw SystemError(code: code, operation: "mkdir", subject: folder) }
-            var status = stat()
             try check("stat", folder) { stat(folder, &status) }
             guard status.st_mode & S_IFMT == S_IFDIR else {
                 throw SystemError(code: ENOTDIR, operation: "mkdir", subject: folder)
@@ -81,6 +89,9 @@ public struct CaptureLibrary: Hashable, Sendable {
         let directory = try FileDescriptor(opening: folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY)
         try check("fsync", folder) { fsync(directory.rawValue) }
     }
+
+    /// The mode of a file that is made at that path; nil: it is not in the library, and as any file is.
+    public func mode(of path: String) -> UInt32? { contains(path) ? fileMode : nil }
 
     // MARK: Entries
 
@@ -101,7 +112,7 @@ public struct CaptureLibrary: Hashable, Sendable {
     public func replace(_ entry: LibraryEntry) throws(LibraryError) {
         let (file, bytes) = (try file(entry.id), try bytes(of: entry))
         do throws(SystemError) {
-            try File.replace(file, with: bytes, mode: Self.entryMode)
+            try File.replace(file, with: bytes, mode: fileMode)
         } catch {
             throw .file(error)
         }
@@ -124,9 +135,7 @@ public struct CaptureLibrary: Hashable, Sendable {
         let (path, bytes) = (try file(entry.id), try bytes(of: entry))
         do throws(SystemError) {
             // As a replaced one is called on its way.
-            let file = try NewFile(path, mode: Self.entryMode, temporary: "\(entry.id)\(Self.ending).new")
-            let descriptor = file.rawValue
-            try check("fchmod", path) { fchmod(descriptor, Self.entryMode) }
+            let file = try NewFile(path, mode: fileMode, temporary: "\(entry.id)\(Self.ending).new")
             try file.write(bytes)
             try file.publish()
             return file

@@ -36,10 +36,10 @@ public final class NewPhoto {
         try library.makeFolder(for: entry.path)
         var entry = entry
         do throws(SystemError) {
-            file = try NewFile(entry.path, temporary: Self.temporary(entry.id))
+            file = try NewFile(entry.path, mode: library.mode(of: entry.path), temporary: Self.temporary(entry.id))
             entry.file = try file.identity()
             if let path = entry.movie {
-                let movie = try NewFile(path, temporary: Self.temporaryMovie(entry.id))
+                let movie = try NewFile(path, mode: library.mode(of: path), temporary: Self.temporaryMovie(entry.id))
                 entry.movieFile = try movie.identity()
                 self.movie = movie
             } else {

@@ -60,6 +60,8 @@ public struct Configuration: Hashable, Sendable {
 
     /// `library.directory`: where movies are kept; nil: `library` in the state directory.
     public var libraryDirectory: String?
+    /// `library.shared`: the bus's group may read what is in it.
+    public var sharesLibrary = false
     /// `library.roots`: further folders in which clients may have movies written.
     public var libraryRoots: [String] = []
     /// `library.destinations`: media servers to which clients may have movies sent.
@@ -173,6 +175,7 @@ public struct Configuration: Hashable, Sendable {
             if let path = try library.string("directory") {
                 libraryDirectory = try Self.folder(path, "library.directory")
             }
+            sharesLibrary = try library.boolean("shared") ?? sharesLibrary
             for root in try library.strings("roots") ?? [] {
                 libraryRoots.append(try Self.folder(root, "library.roots"))
             }

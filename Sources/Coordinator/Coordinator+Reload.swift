@@ -15,7 +15,7 @@ extension Coordinator {
             configuration.current = read
             workers.launch = StartUp.launch(workers.launch.program, directory, hasGroup: group != nil, read)
             recorders.logLevel = read.logLevel
-            librarians.directory = places.current.library
+            librarians.use(places.current.library, isShared: places.isShared)
             connections.setLimits(perUser: read.connectionsPerUser, total: read.connections)
             workers.order = DeviceOrder(configured: read.order)
             rigs.setConfigured(read.rigs)

@@ -245,7 +245,7 @@ public final class Coordinator: BusLifetime {
             matchers.setRigs(names)
         }
         state.publish()
-        librarians.directory = places.current.library
+        librarians.use(places.current.library, isShared: places.isShared)
         live.begin()
     }
 

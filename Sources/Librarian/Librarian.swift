@@ -14,11 +14,14 @@ public struct Librarian {
 
     /// - Parameters:
     ///   - directory: of the library, absolute. One that isn't there has no entries.
+    ///   - isShared: whether the bus's group may read what is made in it.
     ///   - runtimeDirectory: of the bus, whose recorders hold their locks there.
     /// - Throws: `internalError` when there can be no library there.
-    public init(_ directory: String, runtimeDirectory: RuntimeDirectory) throws(BusError) {
+    public init(
+        _ directory: String, isShared: Bool = false, runtimeDirectory: RuntimeDirectory
+    ) throws(BusError) {
         do throws(LibraryError) {
-            library = try CaptureLibrary(directory, isMade: false)
+            library = try CaptureLibrary(directory, isShared: isShared, isMade: false)
         } catch {
             throw error.busError
         }
@@ -45,6 +48,16 @@ public struct Librarian {
         case .left: try left()
         case .giveUp(let id): try giveUp(id)
         case .join(let join): try self.join(join, request.uid, progress)
+        case .applyAccess: try applyAccess()
+        }
+    }
+
+    private func applyAccess() throws(BusError) -> JSONValue {
+        do throws(LibraryError) {
+            let (changed, foreign) = try library.applyAccess()
+            return ["changed": JSONValue(changed), "foreign": JSONValue(foreign)]
+        } catch {
+            throw error.busError
         }
     }
 

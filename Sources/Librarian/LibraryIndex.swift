@@ -54,7 +54,7 @@ final class LibraryIndex {
         }
     }
 
-    private var path: String { "\(library.directory)/index.sqlite3" }
+    private var path: String { library.indexPath }
 
     // Or not there. What is something else may hold us up.
     private var isPlain: Bool {
@@ -164,7 +164,7 @@ final class IndexTurn {
     /// - Throws: when that takes too long, or nothing can be written.
     init(_ library: CaptureLibrary, patience: Int32 = 5000) throws(SQLiteError) {
         // A file of its own that nobody else can lock. Nothing is ever in it.
-        let path = "\(library.directory)/index.turn"
+        let path = library.indexTurnPath
         makePrivate(path)
         database = try Database(path, patience: patience)
         try database.execute("BEGIN EXCLUSIVE")

@@ -78,7 +78,8 @@ extension Librarian {
         let whole: MovieJoin.Whole?
         do throws(MovieError) {
             whole = try MovieJoin.make(
-                segments.map(\.file.path), at: path.openPath, temporary: ".\(join.take).part", preset: join.preset
+                segments.map(\.file.path), at: path.openPath, mode: library.mode(of: path.place),
+                temporary: ".\(join.take).part", preset: join.preset
             ) { meter.note($0) }
         } catch {
             throw path.failure(error)
@@ -92,7 +93,8 @@ extension Librarian {
         var coverFile: NewFile?
         if let cover, let bytes = whole.movie.cover {
             do throws(SystemError) {
-                let file = try NewFile(cover.openPath, temporary: ".\(join.take).cover.part")
+                let file = try NewFile(
+                    cover.openPath, mode: library.mode(of: cover.place), temporary: ".\(join.take).cover.part")
                 try file.write(bytes)
                 coverFile = file
             } catch {

@@ -19,11 +19,15 @@ public final class FrameLog {
     // Three numbers of at most twenty digits, and what is around them.
     private static let longestLine = 128
 
-    /// - Parameter name: what it is called, if the path is but a way to it.
+    /// - Parameters:
+    ///   - name: what it is called, if the path is but a way to it.
+    ///   - mode: exactly that, whatever the umask is; nil: as the umask lets any file be read.
     /// - Throws: `EEXIST`; nothing is overwritten.
-    public init(_ path: String, as name: String? = nil, bufferBytes: Int = 1 << 16) throws(SystemError) {
+    public init(
+        _ path: String, as name: String? = nil, mode: UInt32? = nil, bufferBytes: Int = 1 << 16
+    ) throws(SystemError) {
         self.path = name ?? path
-        file = try FileDescriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644)
+        file = try FileDescriptor.new(path, O_WRONLY, mode: mode)
         room = .allocate(byteCount: max(bufferBytes, Self.longestLine), alignment: 16)
     }
 

@@ -10,10 +10,11 @@ struct MovieFile: ~Copyable {
 
     /// Makes the file, and has it locked (``WholeFileLock``) as long as it is written.
     ///
+    /// - Parameter mode: exactly that, whatever the umask is; nil: as the umask lets any file be read.
     /// - Throws: `EEXIST`; nothing is overwritten.
-    init(_ path: String) throws(SystemError) {
+    init(_ path: String, mode: UInt32?) throws(SystemError) {
         self.path = path
-        descriptor = try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644)
+        descriptor = try FileDescriptor.new(path, O_RDWR, mode: mode)
         // Where a file system has no locks, nobody else gets one either.
         try? WholeFileLock.take(descriptor.rawValue)
     }

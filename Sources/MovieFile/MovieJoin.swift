@@ -54,16 +54,22 @@ public enum MovieJoin {
 
     /// The same, but for the name of the file: whoever dies before ``NewFile/publish()`` leaves nothing.
     ///
-    /// - Parameter temporary: as of ``NewFile``.
+    /// - Parameters:
+    ///   - mode: as of ``NewFile``.
+    ///   - temporary: likewise.
     public static func make(
-        _ segments: [String], at path: String, temporary: String? = nil, preset: ExportPreset? = nil,
-        isEncoded: Bool = false, progress: (Int64) -> Bool = { _ in true }
+        _ segments: [String], at path: String, mode: UInt32? = nil, temporary: String? = nil,
+        preset: ExportPreset? = nil, isEncoded: Bool = false, progress: (Int64) -> Bool = { _ in true }
     ) throws(MovieError) -> Whole? {
         guard !segments.isEmpty else { throw .unsupported("a movie of no segments") }
         let likeness: MovieCopier.Likeness?
         do throws(MediaError) { likeness = try MovieCopier.likeness(of: segments) } catch { throw .media(error) }
         let file: NewFile
-        do throws(SystemError) { file = try NewFile(path, temporary: temporary) } catch { throw .file(error) }
+        do throws(SystemError) {
+            file = try NewFile(path, mode: mode, temporary: temporary)
+        } catch {
+            throw .file(error)
+        }
         if let likeness, !isEncoded, isKept(likeness, preset) {
             return try copy(segments, file, isEncoded: false, progress)
         }

@@ -50,11 +50,13 @@ public final class MovieWriter {
 
     /// Makes the file, and nothing but a new one. Nobody else gets its lock (``WholeFileLock``) as long as this lives.
     ///
-    /// - Parameter made: is told which file it is as soon as it is there, before there is anything in it. If it throws,
-    ///   the file is removed.
+    /// - Parameters:
+    ///   - mode: of the file, exactly that, whatever the umask is; nil: as the umask lets any file be read.
+    ///   - made: is told which file it is as soon as it is there, before there is anything in it. If it throws, the
+    ///     file is removed.
     /// - Throws: ``MovieError/unsupported(_:)`` before there is a file.
     public init(
-        _ path: String, _ configuration: MovieConfiguration,
+        _ path: String, _ configuration: MovieConfiguration, mode: UInt32? = nil,
         made: (FileIdentity) throws(MovieError) -> Void = { _ in }
     ) throws(MovieError) {
         self.path = path
@@ -72,7 +74,7 @@ public final class MovieWriter {
         } catch {
             throw .media(error)
         }
-        do throws(SystemError) { file = try MovieFile(path) } catch { throw .file(error) }
+        do throws(SystemError) { file = try MovieFile(path, mode: mode) } catch { throw .file(error) }
         do throws(MovieError) {
             try made(identity())
             try writeBeginning()

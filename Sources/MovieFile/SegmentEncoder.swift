@@ -18,7 +18,7 @@ enum SegmentEncoder {
         guard let (configuration, canvas) = plan else {
             throw .unsupported("sound alone that is not of one kind")
         }
-        let writer = try MovieWriter(path, configuration) { _ in unlink(path) }
+        let writer = try MovieWriter(path, configuration, mode: 0o600) { _ in unlink(path) }
         writer.startSession(atSourceTime: 0)
         var heard: Int64 = 0
         for segment in segments {

@@ -23,6 +23,7 @@ struct CameraBusLibrarian: ParsableCommand {
               {"do": "recover", "id": ID}
               {"do": "left"}
               {"do": "giveUp", "id": ID}
+              {"do": "applyAccess"}
               {"do": "join", "take": ID, "segments": [ID…], "path": …, "cover": …, "preset": "1280x720",
                "root": …, "uid": UID}
             Required are "do", "id" of get and delete, all but the last of read, and the first four of join. With "uid"
@@ -34,12 +35,16 @@ struct CameraBusLibrarian: ParsableCommand {
             join makes one movie of a take's segments; before its answer it writes lines of {"progress": 0…1}.
             read writes the part of the file to standard input, which has to be open for that ('0<> FILE').
             left lists the entries to recover; giveUp marks an entry as damaged on which recover has crashed.
+            applyAccess gives all that is in the library the modes of new files: 0600, or 0640 with --shared.
 
             Exit status: 0 it answered, also with an error, 1 it could not, 64 usage.
             """)
 
     @Option(help: ArgumentHelp("The folder of the library.", valueName: "directory"))
     var library: String
+
+    @Flag(help: "The group of the bus may read what is made in the library.")
+    var shared = false
 
     @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
     var runtimeDir: String
@@ -65,7 +70,7 @@ struct CameraBusLibrarian: ParsableCommand {
         let answer: Result<JSONValue, BusError>
         do throws(BusError) {
             answer = .success(
-                try Librarian(library, runtimeDirectory: runtimeDirectory).answer(request) {
+                try Librarian(library, isShared: shared, runtimeDirectory: runtimeDirectory).answer(request) {
                     Self.write(.progress($0))
                 })
         } catch {

@@ -29,11 +29,6 @@ import Testing
         return entry
     }
 
-    private func mode(_ path: String) -> UInt32 {
-        var status = stat()
-        return lstat(path, &status) == 0 ? status.st_mode & 0o777 : 0
-    }
-
     @Test func keepsWhatItIsGiven() throws {
         var entry = entry("aa11")
         try library.add(entry)
@@ -134,7 +129,7 @@ import Testing
         try library.add(entry)
         #expect(try library.entry("aa11")?.path == "/srv/movies/walk.mp4")
         try library.makeFolder(for: "\(scratch.path)/elsewhere/walk.mp4")
-        #expect(mode("\(scratch.path)/elsewhere") == 0)
+        #expect(FileModes.mode("\(scratch.path)/elsewhere") == 0)
     }
 
     /// The kernel compares bytes: a mark makes no other '/' of one, and two spellings of a letter are two names.
@@ -152,18 +147,6 @@ import Testing
             try library.replace(entry)
             #expect(try library.entry("aa11")?.path.utf8.elementsEqual(path.utf8) == true)
         }
-    }
-
-    @Test func theGroupReadsAndOthersDoNot() throws {
-        let library = try CaptureLibrary("\(scratch.path)/open")
-        try library.makeFolder(for: "\(library.directory)/2026-11-22/deep/a.mp4")
-        var entry = entry("aa11")
-        (entry.path, entry.sideCar) = ("\(library.directory)/2026-11-22/deep/a.mp4", nil)
-        try library.add(entry)
-        for folder in ["", "/entries", "/2026-11-22", "/2026-11-22/deep"] {
-            #expect(mode(library.directory + folder) == 0o750, "\(folder)")
-        }
-        #expect(mode("\(library.entriesDirectory)/aa11.json") == 0o640)
     }
 
     @Test func aFileInThePlaceOfTheLibraryIsAnError() throws {

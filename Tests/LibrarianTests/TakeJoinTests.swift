@@ -95,6 +95,7 @@ import Testing
                 == Set(
                     before + ["take.mp4", "take.jpg"].map { "library/2026-11-22/\($0)" } + ["library/entries/t1.json"]))
         #expect(try File.read(cover, limit: 1 << 20).starts(with: [0xFF, 0xD8]))
+        #expect([path, cover].map(FileModes.mode) == [0o600, 0o600])
 
         let entry = try #require(try library.entry("t1"))
         #expect(entry.kind == .take && entry.state == .finished && entry.take == "t1" && entry.started == 1)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 
-from camerabus import AsyncClient, BusTimeout, Client, NotRecording, ProtocolError
+from camerabus import AsyncClient, BusTimeout, Client, EntryNotFound, NotRecording, PathNotAllowed, ProtocolError
 from fake_bus import NO_REPLY, BusTestCase, Refusal
 
 TOPIC = "state/movie/m1/"
@@ -76,6 +78,35 @@ class Movies(BusTestCase):
         with self.client.record("cam0", url="rtsp://u:p@a/live") as movie:
             self.assertEqual((movie.url, movie.path), ("rtsp://a/live", ""))
         self.assertEqual(self.asked[0], ("start", {"device": "cam0", "url": "rtsp://u:p@a/live"}))
+
+    def test_a_path_that_the_bus_may_not_write_to_gets_its_file_at_the_end(self) -> None:
+        answer = self.bus.methods["movie.start"]
+
+        def start(params: dict[str, Any]) -> Any:
+            if "path" in params:
+                self.asked.append(("start", params))
+                raise Refusal("pathNotAllowed", roots=["/v"])
+            return answer(params)
+
+        def read(params: dict[str, Any]) -> Any:
+            if self.end is None:
+                raise Refusal("recordingInProgress", movie="m1")
+            raise Refusal("entryNotFound", id="m1")
+
+        self.bus.methods.update({"movie.start": start, "library.read": read})
+        folder = Path(tempfile.mkdtemp(prefix="camerabus-movies-"))
+        self.addCleanup(shutil.rmtree, folder)
+        movie = self.client.record("cam0", path=folder / "a.mkv")
+        self.assertEqual(movie.target, str(folder / "a.mkv"))
+        self.assertEqual([params.get("path") for name, params in self.asked], [str(folder / "a.mkv"), None])
+        self.assertEqual(self.asked[1][1]["fileType"], "mkv")
+        # What it is asked for at the end; and what it says of a file that isn't there.
+        with self.assertRaises(EntryNotFound) as caught:
+            movie.stop()
+        self.assertIn("fetch_from_library('m1'", caught.exception.__notes__[0])
+        # Nobody would bring that of one that goes on without its program.
+        with self.assertRaises(PathNotAllowed):
+            self.client.record("cam0", path=folder / "b.mkv", detached=True)
 
     def test_what_is_asked_for(self) -> None:
         with self.client.record(

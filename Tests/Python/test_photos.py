@@ -168,7 +168,7 @@ class Photos(BusTestCase):
         self.bus.methods["photo.capture"] = stored
         found = self.client.capture_photo("cam0", deliver=["library"]).photo
         self.assertEqual((found.path, found.id, found.data), ("/v/a.jpg", "e1", None))
-        with self.assertRaisesRegex(ValueError, r"library of the bus: /v/a\.jpg"):
+        with self.assertRaisesRegex(ValueError, r"library of the bus: /v/a\.jpg; fetch_from_library\('e1', path\)"):
             found.save("/nowhere")
 
     def test_a_photo_that_could_not_be_stored_is_there_all_the_same(self) -> None:
@@ -224,7 +224,7 @@ class Photos(BusTestCase):
         movie = capture.livePhotoMovie
         assert movie is not None
         self.assertEqual((capture.photo.path, movie.path, movie.data), ("/v/a.jpg", "/v/a.mov", None))
-        with self.assertRaisesRegex(ValueError, r"library of the bus: /v/a\.mov"):
+        with self.assertRaisesRegex(ValueError, r"library of the bus: /v/a\.mov; fetch.*'movie'"):
             movie.save("/nowhere")
         self.bus.methods["photo.capture"] = lambda params: {**live_answer(params)[0], "attachments": []}
         with self.assertRaises(ProtocolError):

@@ -191,6 +191,8 @@ struct RecordingTests {
         #expect(entry.state == .finished && entry.reason == "maximumDurationReached")
         #expect(entry.frames == 30 && entry.size == result.size && entry.path == request.path)
         #expect(entry.devices.map(\.device) == ["cam0"])
+        // Whatever the umask says.
+        #expect(FileModes.others(below: library.directory, files: 0o600, folders: 0o700) == [])
     }
 
     @Test("a movie begins with the first frame at or after its time")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Movies that another machine records, and that come here when they have ended."""
+"""Movies that the bus records into its library, and that come here when they have ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from typing import Any, Mapping
 
 from .core import Core
-from .errors import CaptureError, EntryNotFound, RecordingInProgress
+from .errors import CaptureError, EntryNotFound, PathNotAllowed, RecordingInProgress
 from .fetching import fetch, read_part
 from .library import delete_from_library
 from .movie_messages import MovieStart, _start, _stop
@@ -19,13 +19,17 @@ SIDE_CAR = ".frames.jsonl"
 
 
 def begin(core: Core, params: Mapping[str, Any], timeout: float | None) -> Steps[list[tuple[MovieStart, str | None]]]:
-    """Begins movies, and says where each is to come at its end; None: it is where it was wanted. Over TCP the bus has
-    them in its library first.
+    """Begins movies, and says where each is to come at its end; None: it is where it was wanted. Over TCP, and where
+    the bus may not write, the bus has them in its library first.
     """
     path = params.get("path")
     # Of what goes on without its program nobody would bring it.
     if path is None or not core.place.is_remote or params.get("detached"):
-        return [(start, None) for start in (yield from _start(core, params, timeout))]
+        try:
+            return [(start, None) for start in (yield from _start(core, params, timeout))]
+        except PathNotAllowed:
+            if path is None or params.get("detached"):
+                raise
     root, ending = os.path.splitext(path)
     there = {name: value for name, value in params.items() if name != "path"}
     if ending[1:].lower() in FILE_TYPES:

@@ -64,15 +64,16 @@ class MovieCalls(Opened):
         With `url` a media server gets it instead (`rtsp://`, `srt://` or `rtmp://`, as far as the bus's configuration
         allows), and H.264 at any rate; one that goes away is looked for until the movie ends.
 
-        Over TCP it is recorded there, into the bus's library, and comes to `path` here when it has ended, with `stop`,
-        `wait`, `states` or the end of the `with` block; what is cut off then goes on with `fetch_from_library`. One
-        that is `detached` has no `path` there.
+        Over TCP, and where a bus of another user may not write, it is recorded into the bus's library, and comes to
+        `path` here when it has ended, with `stop`, `wait`, `states` or the end of the `with` block; what is cut off
+        then goes on with `fetch_from_library`. One that is `detached` has no `path` there.
 
         `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored` say how it is
         to be shown; None: as the session has it.
 
-        Raises `RecordingInProgress`, `PathNotAllowed` (it has the `roots`), `DiskFull`, `Unauthorized`, `InvalidParams`
-        if the file is there (over TCP `FileExistsError`), or the server is not.
+        Raises `RecordingInProgress`, `PathNotAllowed` (one that is `detached`; it has the `roots`), `DiskFull`,
+        `Unauthorized`, `InvalidParams` if the file is there (one that comes here `FileExistsError`), or the server is
+        not.
         """
         params = wishes(
             orientation=orientation, mirrored=mirrored,

@@ -27,8 +27,8 @@ class MovieBase:
 
     def __init__(self, core: Core, start: MovieStart, target: str | None = None) -> None:
         self._core = core
-        #: Over TCP: the file here that it comes to when it has ended, as `stop`, `wait`, `states` or the end of the
-        #: block find; None: none.
+        #: The file here that it comes to from the bus's library when it has ended, as `stop`, `wait`, `states` or the
+        #: end of the block find; None: none.
         self.target = target
         self._is_here = False
         #: What was answered when it began.
@@ -48,7 +48,9 @@ class MovieBase:
 
     @property
     def path(self) -> str:
-        """The file, as the bus sees it, on its machine; empty: a server gets it."""
+        """The file, as the bus sees it, on its machine; empty: a server gets it. Where the bus is another user's, only
+        that user can open what is in the library: `fetch_from_library(movie.id, …)` brings it.
+        """
         return self.start.path
 
     @property

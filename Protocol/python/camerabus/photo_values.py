@@ -34,6 +34,7 @@ class Photo:
     """A photo. `data` is its file, whole with its metadata, where the reply was to bring it, else None
     (`deliver=["library"]`): then `path` and `id` are its file, as the bus sees it, and its entry in the capture
     library, and `error` says why it is not there though it was to be. With `deliver=["reply", "library"]` it has both.
+    Where the bus is another user's, this one can't open `path`: `fetch_from_library(photo.id, …)` brings the file.
     """
 
     device: str = ""
@@ -81,14 +82,14 @@ class Photo:
         _save(self._bytes(), path, overwrite)
 
     def _bytes(self) -> builtins.bytes:
-        return _delivered("photo", self.data, self.path)
+        return _delivered("photo", self.data, self.path, f"{self.id!r}, path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivePhotoMovie:
     """The movie of a live photo (MOV with H.264, and AAC where the session has a microphone that may be heard). `data`
     is its file where the reply was to bring it, else None; then `path` is its file in the capture library, beside the
-    photo's.
+    photo's, and `fetch_from_library(photo.id, …, file="movie")` brings it.
     """
 
     #: A UUID that stands in both files: they are one live photo.
@@ -112,12 +113,12 @@ class LivePhotoMovie:
         """As `Photo.save`. Programs look for it beside the photo, with the same name but for its ending: `a.jpg` and
         `a.mov`.
         """
-        _save(_delivered("movie", self.data, self.path), path, overwrite)
+        _save(_delivered("movie", self.data, self.path, "photo.id, path, file='movie'"), path, overwrite)
 
 
-def _delivered(what: str, data: builtins.bytes | None, path: str | None) -> builtins.bytes:
+def _delivered(what: str, data: builtins.bytes | None, path: str | None, entry: str) -> builtins.bytes:
     if data is None:
-        where = f" It is in the library of the bus: {path}" if path else ""
+        where = f" It is in the library of the bus: {path}; fetch_from_library({entry}) brings it." if path else ""
         raise ValueError(
             f"The reply does not contain the bytes of this {what}. "
             f"To get both, use deliver=['reply', 'library'].{where}"

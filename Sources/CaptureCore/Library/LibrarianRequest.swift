@@ -25,6 +25,9 @@ public struct LibrarianRequest: Hashable, Sendable {
         /// not changed. After an error, or when the librarian was ended and ``recover(_:)`` was asked for, nothing else
         /// is there. `entryNotFound` names a segment that isn't there.
         case join(Join)
+        /// Gives files and folders the modes that new ones get. Answers {changed, foreign}: how many have changed, and
+        /// how many could not because they are another user's.
+        case applyAccess
     }
 
     /// A part of a file.
@@ -189,6 +192,7 @@ public struct LibrarianRequest: Hashable, Sendable {
         case .join(let join):
             members["do"] = "join"
             members.merge(join.members) { own, _ in own }
+        case .applyAccess: members["do"] = "applyAccess"
         }
         return .object(members)
     }
@@ -216,6 +220,7 @@ public struct LibrarianRequest: Hashable, Sendable {
         case ("join", _):
             guard let join = Join(json: json) else { return nil }
             action = .join(join)
+        case ("applyAccess", _): action = .applyAccess
         default: return nil
         }
         if let uid = json["uid"] {

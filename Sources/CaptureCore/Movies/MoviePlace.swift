@@ -101,8 +101,9 @@ public struct MoviePlace: Hashable, Sendable {
         let places = folders.isEmpty ? "nowhere" : "in \(folders.joined(separator: ", ")) only"
         return BusError(
             .pathNotAllowed,
-            "Movies may be written \(places), not to \(path.prefix(256)); [library] in camerabus.toml can allow more "
-                + "folders (roots).",
+            "Movies may be written \(places), not to \(path.prefix(256)). Without a path a movie goes into the "
+                + "library, from which library.read gets it; [library] in camerabus.toml can allow more folders "
+                + "(roots).",
             ["roots": JSONValue(folders)])
     }
 

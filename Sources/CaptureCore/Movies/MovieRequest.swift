@@ -128,6 +128,8 @@ public struct MovieRequest: Hashable, Sendable {
     public var url: StreamURL?
     /// The folder of the capture library; nil: the movie is entered nowhere.
     public var library: String?
+    /// Whether the bus's group may read what is made in the library.
+    public var isLibraryShared = false
     public var camera: Device?
     public var microphone: Device?
     /// What stands for the camera's picture, or the microphone's sound, where the owner may not have them.
@@ -217,6 +219,7 @@ extension MovieRequest {
         .members([
             "movie": .string(movie), "path": .string(path), "url": url.map { .string($0.text) },
             "root": root.map(JSONValue.string), "library": library.map(JSONValue.string),
+            "shared": isLibraryShared ? .bool(true) : nil,
             "camera": camera?.json, "microphone": microphone?.json,
             "blank": blank.isNone ? nil : blank.json, "fileType": .string(fileType.rawValue),
             "video": video.json, "audio": audio.json, "fragmentInterval": .integer(fragmentInterval),
@@ -250,6 +253,7 @@ extension MovieRequest {
             throw .invalidParams("root", "must be a parent folder of the path")
         }
         library = try reader.text("library")
+        isLibraryShared = try reader.flag("shared") ?? false
         camera = try reader.known("camera").map { (value) throws(BusError) in
             try Device(json: value, path: "camera")
         }

@@ -65,10 +65,12 @@ public struct PhotoPlace: Hashable, Sendable {
     public var device: Device
     /// Bytes that have to stay free on the disk.
     public var minFree: Int64
+    /// Whether the bus's group may read the files.
+    public var isShared: Bool
 
     public init(
         library: String, directory: String, stem: String, ids: [String], owner: LockHolder, session: String? = nil,
-        rig: String? = nil, device: Device, minFree: Int64 = 0
+        rig: String? = nil, device: Device, minFree: Int64 = 0, isShared: Bool = false
     ) {
         self.library = library
         self.directory = directory
@@ -79,6 +81,7 @@ public struct PhotoPlace: Hashable, Sendable {
         self.rig = rig
         self.device = device
         self.minFree = minFree
+        self.isShared = isShared
     }
 }
 
@@ -124,7 +127,7 @@ extension PhotoPlace {
             "device": [
                 "device": .string(device.id), "uniqueID": .string(device.uniqueID), "name": .string(device.name),
             ],
-            "minFree": minFree == 0 ? nil : .integer(minFree),
+            "minFree": minFree == 0 ? nil : .integer(minFree), "shared": isShared ? .bool(true) : nil,
         ])
     }
 
@@ -155,5 +158,6 @@ extension PhotoPlace {
             id: try inner.string("device"), uniqueID: try inner.string("uniqueID"), name: try inner.string("name"))
         guard DeviceID.isValid(device.id) else { throw .invalidParams(inner.path(of: "device"), "is not a device id") }
         minFree = try reader.number("minFree", in: 0 ... .max) ?? 0
+        isShared = try reader.flag("shared") ?? false
     }
 }

@@ -40,7 +40,9 @@ final class LibrarianSupervisor {
     private let runtimeDirectory: RuntimeDirectory
     private let logger: Logger
     /// Where the library is, absolute; nil: there is no place for one.
-    var directory: String?
+    private var directory: String?
+    /// Whether the bus's group may read it.
+    private var isShared = false
     private var questions: [UInt64: Question] = [:]
     private var queue: [UInt64] = []
     private var librarians: [ObjectIdentifier: Librarian] = [:]
@@ -69,6 +71,35 @@ final class LibrarianSupervisor {
         self.program = program
         self.runtimeDirectory = runtimeDirectory
         self.logger = logger
+    }
+
+    /// The library is there from now on, and read by these. What is in it already is given the modes for that.
+    func use(_ directory: String?, isShared: Bool) {
+        guard directory != self.directory || isShared != self.isShared else { return }
+        (self.directory, self.isShared) = (directory, isShared)
+        guard directory != nil else { return }
+        ask(LibrarianRequest(.applyAccess), by: nil) { [weak self] in self?.hasAccess($0, isShared) }
+    }
+
+    private func hasAccess(_ result: Result<JSONValue, BusError>, _ isShared: Bool) {
+        let readers = isShared ? "group" : "nobody"
+        switch result {
+        case .success(let answer):
+            if let count = answer["changed"]?.integer, count > 0 {
+                logger.notice(
+                    "files of the capture library are read by others than before",
+                    metadata: ["files": "\(count)", "readers": "\(readers)"])
+            }
+            if let count = answer["foreign"]?.integer, count > 0 {
+                logger.warning(
+                    "files of the capture library are another user's, and as open as before; chown them to the bus's",
+                    metadata: ["files": "\(count)"])
+            }
+        case .failure(let error):
+            logger.error(
+                "who may read the capture library can't be changed",
+                metadata: ["readers": "\(readers)", "error": "\(error.message)"])
+        }
     }
 
     // MARK: Questions
@@ -107,7 +138,7 @@ final class LibrarianSupervisor {
             request: request, uid: uid, memory: memory, timer: nil, progress: progress, completion: completion)
         switch request.action {
         case .join: break
-        case .recover, .left: limit(number, Self.recoveryLimit)
+        case .recover, .left, .applyAccess: limit(number, Self.recoveryLimit)
         default: limit(number, Self.limit)
         }
         queue.append(number)
@@ -249,7 +280,7 @@ final class LibrarianSupervisor {
                 arguments: [
                     "--library=\(directory ?? "")", "--runtime-dir=\(runtimeDirectory.path)",
                     "--request=\(question.request.json)",
-                ], standardInput: question.memory?.rawValue, limit: Self.maximumBytes)
+                ] + (isShared ? ["--shared"] : []), standardInput: question.memory?.rawValue, limit: Self.maximumBytes)
         } catch {
             logger.error("the librarian can't be started", metadata: ["error": "\(error)"])
             return answer(number, .failure(BusError(.internalError, "The librarian can't be started: \(error).")))

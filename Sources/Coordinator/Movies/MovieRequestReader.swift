@@ -76,6 +76,7 @@ final class MovieRequestReader {
                 mirrored: wish.isMirrored ?? subject.isMirrored, take: take, session: subject.session?.id,
                 rig: subject.rig, owner: owner, note: note.json)
             request.root = file.root
+            request.isLibraryShared = places.isShared
             if subject.denied.contains(.video), let camera {
                 let video = RecommendedVideo(camera)
                 let (width, height) = (video?.width ?? 640, video?.height ?? 480)

@@ -20,6 +20,9 @@ final class RecordingPlaces {
             roots: configuration.current.libraryRoots, destinations: configuration.current.libraryDestinations)
     }
 
+    /// Whether the bus's group may read the library.
+    var isShared: Bool { configuration.current.sharesLibrary }
+
     /// Bytes that stay free on the library's disk.
     var minimumFree: Int64 { configuration.current.libraryMinFree }
 

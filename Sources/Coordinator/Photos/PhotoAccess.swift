@@ -100,6 +100,6 @@ final class PhotoAccess {
             library: library, directory: "\(library)/\(day)", stem: stem,
             ids: (0..<request.settings.photosPerDevice).map { _ in hexadecimal(randomBytes(8)) },
             owner: request.owner, session: request.session, rig: request.rig, device: camera.device,
-            minFree: places.minimumFree)
+            minFree: places.minimumFree, isShared: places.isShared)
     }
 }

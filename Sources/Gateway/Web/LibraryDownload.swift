@@ -1,11 +1,33 @@
 import BusProtocol
+import Glibc
 import JSON
 import LinuxIO
 
 /// `/library/<entry>/<file>`: a file of the library, or a part of it, for users with access to its entry.
+///
+/// A file that the gateway's user may read is opened; another is read through the bus.
 struct LibraryDownload {
     let busAccess: WebBusAccess
     let stream: WebStream
+
+    private enum Source {
+        case file(LibraryFile)
+        case bus(LibraryReading)
+
+        var count: Int {
+            switch self {
+            case .file(let file): file.count
+            case .bus(let reading): reading.count
+            }
+        }
+
+        func send(_ part: Range<Int>, to stream: WebStream) async throws {
+            switch self {
+            case .file(let file): try await file.send(part, to: stream)
+            case .bus(let reading): try await reading.send(part, to: stream)
+            }
+        }
+    }
 
     func answer(
         _ request: WebRequest, _ visitor: WebAuthorization.Visitor, _ respond: CameraPictures.Respond
@@ -15,49 +37,56 @@ struct LibraryDownload {
         let asked = await busAccess.ask(
             "library.get", ["id": .string(id)], for: visitor.principal, within: WebService.diskPatience)
         switch asked {
-        case .failure(let error):
-            let status =
-                switch error.reason {
-                case .entryNotFound, .invalidParams: 404
-                case .unauthorized: 403
-                default: 503
-                }
-            return try await respond(WebResponse(status, error.message))
+        case .failure(let error): return try await respond(Self.refusal(error))
         case .success(let answer): entry = answer["entry"] ?? .null
         }
-        guard let path = LibraryFile.path(named: name, of: entry) else {
+        guard let (member, path) = LibraryFile.place(named: name, of: entry) else {
             return try await respond(WebResponse(404, "The entry has no file with this name."))
         }
         switch await DiskWork.run({ () throws(SystemError) in try LibraryFile(path) }) {
         case .success(let file):
-            return try await busAccess.downloading(visitor, stream) { try await send(file, request) }
+            return try await busAccess.downloading(visitor, stream) { try await send(.file(file), name, request) }
+        case .failure(let error) where error.code == EACCES || error.code == EPERM:
+            let reading: LibraryReading
+            do throws(BusError) {
+                reading = try await LibraryReading(id, member, busAccess, for: visitor.principal)
+            } catch {
+                return try await respond(Self.refusal(error))
+            }
+            return try await busAccess.downloading(visitor, stream) { try await send(.bus(reading), name, request) }
         case .failure(let error):
             return try await respond(WebResponse(error.isAbsent ? 404 : 503, "The file can't be read: \(error)."))
         }
     }
 
-    private func send(_ file: LibraryFile, _ request: WebRequest) async throws -> Bool {
-        var headers = [file.disposition, "Accept-Ranges: bytes"]
-        var (status, part) = (200, 0..<file.count)
-        switch ByteRange(request["range"], of: file.count) {
+    private static func refusal(_ error: BusError) -> WebResponse {
+        let status =
+            switch error.reason {
+            case .entryNotFound, .invalidParams: 404
+            case .unauthorized, .pathNotAllowed: 403
+            case .recordingInProgress: 409
+            default: 503
+            }
+        return WebResponse(status, error.message)
+    }
+
+    private func send(_ source: Source, _ name: String, _ request: WebRequest) async throws -> Bool {
+        var headers = [LibraryFile.disposition(name), "Accept-Ranges: bytes"]
+        var (status, part) = (200, 0..<source.count)
+        switch ByteRange(request["range"], of: source.count) {
         case .all: break
         case .part(let range):
             (status, part) = (206, range)
-            headers.append("Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(file.count)")
+            headers.append("Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(source.count)")
         case .none:
             (status, part) = (416, 0..<0)
-            headers.append("Content-Range: bytes */\(file.count)")
+            headers.append("Content-Range: bytes */\(source.count)")
         }
-        let head = WebResponse(status, type: PageFiles.type(of: file.name), headers: headers).head(
+        let head = WebResponse(status, type: PageFiles.type(of: name), headers: headers).head(
             bodyBytes: part.count, keepsAlive: request.keepsAlive, for: request.pageOrigin)
         try await stream.send(head, more: !part.isEmpty && request.method == "GET")
-        guard request.method == "GET" else { return request.keepsAlive }
-        guard !part.isEmpty else { return request.keepsAlive }
-        let sent = await DiskWork.run { [part] () throws(SystemError) in
-            file.seek(to: part.lowerBound)
-            try stream.sendNow(file: file.descriptor.rawValue, count: part.count)
-        }
-        guard case .success = sent else { throw WebStream.Ended() }
+        guard request.method == "GET", !part.isEmpty else { return request.keepsAlive }
+        try await source.send(part, to: stream)
         return request.keepsAlive
     }
 }

@@ -4,16 +4,18 @@ import LinuxIO
 
 /// A file of the library, opened by the path in the bus's entry. Paths of clients are never opened.
 final class LibraryFile: Sendable {
-    let descriptor: FileDescriptor
+    private let descriptor: FileDescriptor
     let count: Int
-    let name: String
 
-    /// Where the entry has a file of that name.
+    /// Where the entry has a file of that name, and in which member.
     ///
     /// - Returns: nil: it has none.
-    static func path(named name: String, of entry: JSONValue) -> String? {
-        let paths = ["path", "movie", "cover", "sideCar"].compactMap { entry[$0]?.string }
-        return paths.first { $0.utf8.first == slash && self.name($0) == name }
+    static func place(named name: String, of entry: JSONValue) -> (member: String, path: String)? {
+        for member in ["path", "movie", "cover", "sideCar"] {
+            guard let path = entry[member]?.string, path.utf8.first == slash, self.name(path) == name else { continue }
+            return (member, path)
+        }
+        return nil
     }
 
     private static let slash = UInt8(ascii: "/")
@@ -32,14 +34,19 @@ final class LibraryFile: Sendable {
             throw SystemError(code: EINVAL, operation: "open", subject: path)
         }
         count = Int(status.st_size)
-        name = Self.name(path) ?? ""
     }
 
-    /// Reads on from there.
-    func seek(to start: Int) { lseek(descriptor.rawValue, off_t(start), SEEK_SET) }
+    /// Sends that part of it.
+    func send(_ part: Range<Int>, to stream: WebStream) async throws {
+        let sent = await DiskWork.run { [self] () throws(SystemError) in
+            lseek(descriptor.rawValue, off_t(part.lowerBound), SEEK_SET)
+            try stream.sendNow(file: descriptor.rawValue, count: part.count)
+        }
+        guard case .success = sent else { throw WebStream.Ended() }
+    }
 
-    /// How a browser is told to keep it (RFC 6266).
-    var disposition: String {
+    /// How a browser is told to keep a file of that name (RFC 6266).
+    static func disposition(_ name: String) -> String {
         let safe = name.utf8.map { byte -> String in
             switch byte {
             case 48...57, 65...90, 97...122, UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):

@@ -66,6 +66,13 @@ final class WebBusAccess: @unchecked Sendable {
         _ method: String, _ params: JSONValue = [:], for principal: Request.Principal? = nil,
         within patience: Int64 = WebService.patience
     ) async -> Result<JSONValue, BusError> {
+        await askWithAttachments(method, params, for: principal, within: patience).map(\.result)
+    }
+
+    /// The same of a method whose answers have attachments.
+    func askWithAttachments(
+        _ method: String, _ params: JSONValue, for principal: Request.Principal?, within patience: Int64
+    ) async -> Result<WebService.Answer, BusError> {
         await mailbox.ask { tell in
             // The bus would take it for news of the role.
             if let principal, self.roleNow(principal.name) != principal.role { return tell(.failure(Self.notLetIn)) }

@@ -5,8 +5,15 @@ import ZeroMQ
 
 /// Requests of the web server itself to the bus, and requests for users without a WebSocket.
 final class WebService {
+    /// What the bus has answered.
+    struct Answer: @unchecked Sendable {
+        // The messages are its own, and nobody else touches them.
+        var result: JSONValue
+        var attachments: [Message]
+    }
+
     private struct Asked {
-        let tell: (Result<JSONValue, BusError>) -> Void
+        let tell: (Result<Answer, BusError>) -> Void
         let patience: Loop.Token
     }
 
@@ -25,7 +32,9 @@ final class WebService {
         caller = try RemoteCaller(place, maximumMessageBytes: BusLimits.maxMessageBytes, principal: nil)
         caller.onAnswer = { [weak self] envelope, frames, _ in
             guard let self, let first = frames.first, let tag = envelope.first else { return }
-            let reply = Result { () throws(BusError) in try Reply(parsing: first.bytes).result.get() }
+            let reply = Result { () throws(BusError) in
+                Answer(result: try Reply(parsing: first.bytes).result.get(), attachments: Array(frames.dropFirst()))
+            }
             tell(tag, reply)
         }
         caller.onLost = { [weak self] in self?.tellAll(.failure(Self.gone)) }
@@ -39,7 +48,7 @@ final class WebService {
     /// - Parameter patience: milliseconds that the answer may take.
     func ask(
         _ method: String, _ params: JSONValue = [:], for principal: Request.Principal? = nil,
-        within patience: Int64 = WebService.patience, _ tell: @escaping (Result<JSONValue, BusError>) -> Void
+        within patience: Int64 = WebService.patience, _ tell: @escaping (Result<Answer, BusError>) -> Void
     ) {
         lastNumber += 1
         let tag = Array("\(lastNumber)".utf8)
@@ -57,13 +66,13 @@ final class WebService {
         }
     }
 
-    private func tell(_ tag: [UInt8], _ result: Result<JSONValue, BusError>) {
+    private func tell(_ tag: [UInt8], _ result: Result<Answer, BusError>) {
         guard let waiting = asked.removeValue(forKey: tag) else { return }
         loop.cancel(waiting.patience)
         waiting.tell(result)
     }
 
-    private func tellAll(_ result: Result<JSONValue, BusError>) { for tag in asked.keys { tell(tag, result) } }
+    private func tellAll(_ result: Result<Answer, BusError>) { for tag in asked.keys { tell(tag, result) } }
 
     /// What is answered in place of a bus that isn't there.
     static let gone = BusError(

@@ -21,30 +21,34 @@ public final class NewFile: @unchecked Sendable {
 
     /// - Parameters:
     ///   - path: in a folder that is there.
+    ///   - mode: exactly that, whatever the umask is; nil: 0644, as far as the umask lets it.
     ///   - temporary: what it is called in that folder until then, where the file system has no files without a name;
     ///     only one process at a time uses that, so that a file of that name is of one that was killed, and goes. nil:
     ///     a name that no other process that lives uses.
     /// - Throws: `EEXIST` when there is a file of that name already.
-    public init(_ path: String, mode: UInt32 = 0o644, temporary name: String? = nil) throws(SystemError) {
+    public init(_ path: String, mode: UInt32? = nil, temporary name: String? = nil) throws(SystemError) {
         self.path = path
         var status = stat()
         guard lstat(path, &status) != 0 else { throw SystemError(code: EEXIST, operation: "open", subject: path) }
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         do throws(SystemError) {
             let place = folder.isEmpty ? "/" : folder
-            file = FileDescriptor(owning: try check("open", place) { clinux_open_unnamed(place, mode) })
+            file = FileDescriptor(owning: try check("open", place) { clinux_open_unnamed(place, mode ?? 0o644) })
         } catch {
             guard [EOPNOTSUPP, EISDIR, EINVAL, ENOENT].contains(error.code) else { throw error }
             let temporary = name.map { "\(folder)/\($0)" } ?? "\(path).\(getpid()).part"
             if name != nil { unlink(temporary) }
             do throws(SystemError) {
-                file = try FileDescriptor(opening: temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
+                file = try FileDescriptor.new(temporary, O_RDWR, mode: mode)
             } catch {
                 throw error.ofMaking(path)
             }
             self.temporary = temporary
         }
-        try? WholeFileLock.take(file.rawValue)
+        let descriptor = file.rawValue
+        // The same of a file without a name.
+        if let mode { try check("fchmod", path) { fchmod(descriptor, mode) } }
+        try? WholeFileLock.take(descriptor)
     }
 
     deinit { if let temporary { unlink(temporary) } }

@@ -69,7 +69,7 @@ final class LivePhotoMovieFile {
             photo.moment &+ MonotonicClock.realtime() - MonotonicClock.now())
         configuration.tags[MovieConfiguration.contentIdentifier] = photo.identifier.text
         do throws(MovieError) {
-            let writer = try MovieWriter(path, configuration) { [path] _ in _ = chmod(path, 0o600) }
+            let writer = try MovieWriter(path, configuration, mode: 0o600)
             writer.startSession(atSourceTime: start)
             (self.writer, soundFormat) = (writer, source.sound?.audio)
         } catch {

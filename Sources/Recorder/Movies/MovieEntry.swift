@@ -34,7 +34,7 @@ struct MovieEntry {
             take: request.take, part: request.part,
             owner: LibraryOwner(uid: request.owner.uid, pid: request.owner.shownPID, name: request.owner.name))
         do throws(LibraryError) {
-            library = try CaptureLibrary(folder)
+            library = try CaptureLibrary(folder, isShared: request.isLibraryShared)
             try library.makeFolder(for: path)
             try library.add(entry)
         } catch {
@@ -46,6 +46,8 @@ struct MovieEntry {
 
     /// The file's.
     var path: String { entry.path }
+    /// The mode of what is made for it; nil: as that of any file.
+    var mode: UInt32? { library.mode(of: entry.path) }
 
     /// The file has been made, and its side-car if it has one: only these are ever mended or removed for this entry.
     ///

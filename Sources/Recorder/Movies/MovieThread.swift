@@ -337,7 +337,7 @@ final class MovieThread: @unchecked Sendable {
             throw error.movieError
         }
         do throws(SystemError) { if isOfLibrary { try openFolder() } } catch { throw .file(error) }
-        let writer = try MovieWriter(path, configuration) { (file) throws(MovieError) in
+        let writer = try MovieWriter(path, configuration, mode: entry?.mode) { (file) throws(MovieError) in
             openLog(time)
             do throws(LibraryError) { try entry?.made(file, sideCar: log) } catch { throw error.movieError }
         }
@@ -374,11 +374,11 @@ final class MovieThread: @unchecked Sendable {
     private func makeLog() throws(SystemError) -> FrameLog {
         let (place, name) = (path + Self.sideCarEnding, (entry?.path ?? request.path) + Self.sideCarEnding)
         do throws(SystemError) {
-            return try FrameLog(place, as: name)
+            return try FrameLog(place, as: name, mode: entry?.mode)
         } catch {
             guard error.code == EEXIST, SideCar.isOne(place) else { throw error }
             File.remove(place)
-            return try FrameLog(place, as: name)
+            return try FrameLog(place, as: name, mode: entry?.mode)
         }
     }
 

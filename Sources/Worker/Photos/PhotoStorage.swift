@@ -36,7 +36,9 @@ struct PhotoStorage {
     ) throws(BusError) -> LibraryEntry {
         let count = bytes.count + (movie?.file.size ?? 0)
         let library: CaptureLibrary
-        do throws(LibraryError) { library = try CaptureLibrary(place.library) } catch { throw failure(error, count) }
+        do throws(LibraryError) { library = try CaptureLibrary(place.library, isShared: place.isShared) } catch {
+            throw failure(error, count)
+        }
         let needed = Int64(count).addingReportingOverflow(place.minFree)
         if place.minFree > 0, let free = library.free, needed.overflow || free < needed.partialValue {
             throw full(count, free)

@@ -10,8 +10,10 @@ public final class WebGateway {
 
     /// Starts it, and returns when it listens.
     ///
-    /// - Parameter settings: further lines of `[web]`.
-    public init(_ bus: BusHarness, settings: String = "") async throws {
+    /// - Parameters:
+    ///   - settings: further lines of `[web]`.
+    ///   - user: whom it runs as; nil: this process's.
+    public init(_ bus: BusHarness, settings: String = "", as user: OtherUser? = nil) async throws {
         self.bus = bus
         let port = try LocalPort.free()
         self.port = port
@@ -19,9 +21,17 @@ public final class WebGateway {
             "[web]\nlisten = \"127.0.0.1:\(port)\"\n\(settings)\n", to: "gateway.toml")
         let state = "\(bus.scratchPath)/gateway"
         mkdir(state, 0o700)
-        program = try bus.start(
-            "camerabus-gateway", ["--config", configuration, "--runtime-dir", bus.directory.path],
-            environment: ["STATE_DIRECTORY": state])
+        let arguments = ["--config", configuration, "--runtime-dir", bus.directory.path]
+        if let user {
+            // What it reads lies where others pass through.
+            chmod(bus.scratchPath, 0o711)
+            chmod(configuration, 0o644)
+            chown(state, user.uid, user.gid)
+            program = try bus.start(
+                "camerabus-gateway", arguments, as: user, environment: ["STATE_DIRECTORY": state])
+        } else {
+            program = try bus.start("camerabus-gateway", arguments, environment: ["STATE_DIRECTORY": state])
+        }
         try await eventually { LocalPort.isListening(port) }
     }
 

@@ -90,8 +90,11 @@ import Testing
 
     @Test func `a file of an entry is found by what stands behind the last slash, whatever that is followed by`() {
         let entry: JSONValue = ["path": "/l/\u{301}a.mp4", "sideCar": "\u{301}b", "cover": "/l/c.jpg"]
-        #expect(LibraryFile.path(named: "\u{301}a.mp4", of: entry) == "/l/\u{301}a.mp4")
-        #expect(LibraryFile.path(named: "c.jpg", of: entry) == "/l/c.jpg")
-        #expect(LibraryFile.path(named: "\u{301}b", of: entry) == nil && LibraryFile.path(named: "l", of: entry) == nil)
+        func place(_ name: String) -> [String]? {
+            LibraryFile.place(named: name, of: entry).map { [$0.member, $0.path] }
+        }
+        #expect(place("\u{301}a.mp4") == ["path", "/l/\u{301}a.mp4"])
+        #expect(place("c.jpg") == ["cover", "/l/c.jpg"])
+        #expect(place("\u{301}b") == nil && place("l") == nil)
     }
 }

@@ -20,13 +20,19 @@ struct Download {
     /// Whether the paths of the bus belong to another machine.
     static func isRemote(_ client: Client) -> Bool { client.directory == nil }
 
-    /// The path of a library file. For another machine it is the entry's id, with advice how to download it.
+    /// The path of a library file. If this user can't read it there, it is the entry's id, with advice how to get it.
     static func place(of id: String, _ path: String, _ client: Client) -> (text: String, advice: String?) {
-        guard isRemote(client) else { return (path, nil) }
-        return (id, "It is in the library of \(client.place.name). Download it with 'camerabus library fetch \(id)'.")
+        guard !isReadable(path, client) else { return (path, nil) }
+        let place = isRemote(client) ? client.place.name : "the bus"
+        return (id, "It is in the library of \(place). Get it with 'camerabus library fetch \(id)'.")
     }
 
-    private func isReadable(_ path: String) -> Bool { !Self.isRemote(client) && access(path, R_OK) == 0 }
+    /// Whether this user can open the file of that path.
+    static func isReadable(_ path: String, _ client: Client) -> Bool {
+        !isRemote(client) && access(path, R_OK) == 0
+    }
+
+    private func isReadable(_ path: String) -> Bool { Self.isReadable(path, client) }
 
     private var isGiven: Bool { client.greeting.features.contains(Feature.libraryRead.rawValue) }
 

@@ -192,7 +192,7 @@ struct MovieRecording {
         // Its entry goes with its file, if this user may do that.
         let isDeleted = (try? await client.deleteFromLibrary(movie.id, timeout: timeout)) != nil
         guard !isDeleted, let ending, ending.isKept else { return }
-        guard !Download.isRemote(client) else {
+        guard Download.isReadable(ending.path, client) else {
             return Output.note("The movie \(ending.id) had begun and can't be deleted from the library of the bus.")
         }
         File.remove(ending.path)

@@ -149,7 +149,7 @@ extension MoviesCommand {
         }
     }
 
-    /// Prints its file, or its id if the file is on another machine, to standard output; everything else to standard
+    /// Prints its file, or its id if this user can't read the file, to standard output; everything else to standard
     /// error.
     static func tell(_ ending: MovieEnding, _ client: Client) throws {
         let file = ending.url == nil && ending.isKept ? Download.place(of: ending.id, ending.path, client) : nil

@@ -161,7 +161,7 @@ struct PhotoSequence {
             capture = try await client.capturePhoto(
                 wishes(session), timeout: patience, onStage: command.stages ? tell : nil)
         } catch {
-            Self.noteKept(error)
+            noteKept(error)
             if Signals.interruption != nil { noteNothing() }
             throw error
         }
@@ -184,11 +184,12 @@ struct PhotoSequence {
             }
             files.append(kept)
             guard !asJSON else { continue }
-            // Paths of another machine are of no use here: an id is.
-            let own = Download.isRemote(client) ? [photo.path == nil ? nil : photo.id] : [photo.path, movie?.path]
+            let place = place(photo.id, photo.path)
+            let own = [place?.text, place?.advice == nil ? movie?.path : nil]
             let stored = keepsFiles ? [kept.photo, kept.movie] : own
             for path in stored.compactMap(\.self) { try Output.line(Table.printable(path)) }
             Output.note(Table.printable(PhotoText.summary(photo)))
+            if !keepsFiles, let advice = place?.advice { Output.note(advice) }
             guard let movie else { continue }
             Output.note(PhotoText.summary(movie))
             if let shortness = PhotoText.shortness(movie) { Output.note(shortness) }
@@ -249,11 +250,17 @@ struct PhotoSequence {
     }
 
     // If one camera fails, the photos of the others stay in the library.
-    private static func noteKept(_ error: ClientError) {
+    private func noteKept(_ error: ClientError) {
         guard case .refused(let refusal) = error else { return }
-        for path in (refusal.data["photos"]?.array ?? []).compactMap({ $0["path"]?.string }) {
-            Output.note(Table.printable("Still stored in the library of the bus: \(path)"))
+        for photo in refusal.data["photos"]?.array ?? [] {
+            guard let place = place(photo["id"]?.string, photo["path"]?.string) else { continue }
+            Output.note(Table.printable("Still stored in the library of the bus: \(place.text)"))
         }
+    }
+
+    // A path that this user can't read is of no use: an id is.
+    private func place(_ id: String?, _ path: String?) -> (text: String, advice: String?)? {
+        path.map { Download.place(of: id ?? $0, $0, client) }
     }
 
     /// Of a live photo both files are written, or neither.
@@ -272,7 +279,7 @@ struct PhotoSequence {
         let path = places.path(
             of: PhotoFileNames.Photo(
                 device: photo.device, number: number, realtime: photo.realtime, fileType: photo.fileType), extent)
-        let also = photo.path.map { " The photo is in the library of the bus: \($0)" } ?? ""
+        let also = place(photo.id, photo.path).map { " The photo is in the library of the bus: \($0.text)" } ?? ""
         try store(data, to: path, also)
         guard let movie else { return Files(photo: path, movie: nil) }
         let beside = PhotoFileNames.movie(beside: path)
