@@ -101,7 +101,7 @@ install: ## Install what `make static` built, with units, configuration, manual,
 	umask 022; $(foreach file,$(CONFIGURATIONS),deploy/manual --file deploy/$(file) $(patsubst gateway.toml,camerabus-gateway.toml,$(file)).5 $(DESTDIR)$(MANDIR)/man5 &&) :
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(DATADIR)/doc/camerabus
 	install -m 644 Protocol/c/camerabus_ring.h $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h
-	install -m 644 Protocol/c/example.c $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
+	install -m 644 Protocol/c/example.c deploy/71-camerabus-only.rules $(DESTDIR)$(DATADIR)/doc/camerabus
 	@[ -n "$(DESTDIR)" ] || printf '%s\n' 'To start the service now and at each boot:' \
 	    '    systemd-sysusers && systemd-tmpfiles --create camerabus.conf && systemctl daemon-reload && systemctl enable --now camerabusd.socket camerabusd' \
 	    'To let somebody use it:' '    usermod -aG camerabus NAME'
@@ -122,7 +122,7 @@ uninstall: ## Remove what install and install-python installed; the configuratio
 	rm -f $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
 	rm -f $(foreach program,camerabus $(STARTED),$(DESTDIR)$(BASH_COMPLETIONS)/$(program) $(DESTDIR)$(ZSH_COMPLETIONS)/_$(program) $(DESTDIR)$(FISH_COMPLETIONS)/$(program).fish)
 	rm -f $(DESTDIR)$(MANDIR)/man1/camerabus.1 $(DESTDIR)$(MANDIR)/man1/camerabus-*.1 $(DESTDIR)$(MANDIR)/man5/camerabus.toml.5 $(DESTDIR)$(MANDIR)/man5/camerabus-gateway.toml.5 $(DAEMONS:%=$(DESTDIR)$(MANDIR)/man8/%.8)
-	rm -f $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
+	rm -f $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h $(DESTDIR)$(DATADIR)/doc/camerabus/example.c $(DESTDIR)$(DATADIR)/doc/camerabus/71-camerabus-only.rules
 	[ ! -d $(DESTDIR)$(DATADIR)/doc/camerabus ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DATADIR)/doc/camerabus
 	[ -z "$(PYTHONDIR)" ] || rm -rf $(DESTDIR)$(PYTHONDIR)/camerabus
 

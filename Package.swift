@@ -137,19 +137,25 @@ let package = Package(
             ]),
 
         // Executables: parse, build, run.
-        swift("ServiceCommand", [arguments, logging]),
+        swift("ServiceCommand", ["LinuxIO", arguments, logging]),
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
         program("camerabus-gateway", ["BusServer", "Gateway", "LinuxIO", "ServiceCommand", arguments, logging]),
-        program("camerabus-librarian", ["BusProtocol", "CaptureCore", "JSON", "Librarian", "LinuxIO", arguments]),
-        program("camerabus-matcher", ["BusServer", "Delivery", "LinuxIO", "Matcher", arguments, logging]),
+        program(
+            "camerabus-librarian",
+            ["BusProtocol", "CaptureCore", "JSON", "Librarian", "LinuxIO", "ServiceCommand", arguments]),
+        program(
+            "camerabus-matcher", ["BusServer", "Delivery", "LinuxIO", "Matcher", "ServiceCommand", arguments, logging]),
         program(
             "camerabus-recorder",
-            ["BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Recorder", arguments, logging]),
+            [
+                "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Recorder", "ServiceCommand", arguments,
+                logging,
+            ]),
         program(
             "camerabus-worker",
             [
-                "BusServer", "CaptureCore", "CaptureSources", "Delivery", "JSON", "LinuxIO", "Worker", arguments,
-                logging,
+                "BusServer", "CaptureCore", "CaptureSources", "Delivery", "JSON", "LinuxIO", "ServiceCommand", "Worker",
+                arguments, logging,
             ]),
         program(
             "camerabusd",

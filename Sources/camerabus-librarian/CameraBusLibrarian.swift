@@ -5,9 +5,10 @@ import Glibc
 import JSON
 import Librarian
 import LinuxIO
+import ServiceCommand
 
 @main
-struct CameraBusLibrarian: ParsableCommand {
+struct CameraBusLibrarian: StartedCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-librarian",
         abstract:

@@ -5,9 +5,10 @@ import Glibc
 import LinuxIO
 import Logging
 import Matcher
+import ServiceCommand
 
 @main
-struct CameraBusMatcher: ParsableCommand {
+struct CameraBusMatcher: StartedCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-matcher",
         abstract:

@@ -7,16 +7,17 @@ import JSON
 import LinuxIO
 import Logging
 import Recorder
+import ServiceCommand
 
 @main
-struct CameraBusRecorder: ParsableCommand {
+struct CameraBusRecorder: StartedCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-recorder",
         abstract:
             "Records one movie, or those of live photos. camerabusd starts it; there is no need to do so by hand.",
         discussion: """
             It reads pictures from media/DEVICE.ring and sound from media/DEVICE.sock. It writes the movie and its \
-            side-car file, or sends the movie to the server in $CAMERABUS_MOVIE_URL (with the password). It reports to \
+            side-car file, or sends the movie to the server that the request names. It reports to \
             internal/recorders.sock. It ends with the movie; SIGTERM finishes the movie first. For live photos it \
             holds the last seconds, and writes a movie in internal/live/ for each photo, until it is ordered to end.
 
@@ -48,13 +49,7 @@ struct CameraBusRecorder: ParsableCommand {
         }
     }
 
-    private func parsed() throws -> MovieRequest {
-        var parsed = try MovieRequest(json: try JSONValue(parsing: request))
-        if parsed.url != nil, let url = CurrentProcess.environment(MovieRequest.urlVariable) {
-            parsed.url = StreamURL(url) ?? parsed.url
-        }
-        return parsed
-    }
+    private func parsed() throws -> MovieRequest { try MovieRequest(json: try JSONValue(parsing: request)) }
 
     func run() throws {
         // Before any other thread is started, so that no thread takes a signal away.

@@ -7,10 +7,11 @@ import Glibc
 import JSON
 import LinuxIO
 import Logging
+import ServiceCommand
 import Worker
 
 @main
-struct CameraBusWorker: ParsableCommand {
+struct CameraBusWorker: StartedCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-worker",
         abstract:

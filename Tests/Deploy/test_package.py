@@ -80,6 +80,7 @@ class Package(unittest.TestCase):
             "./usr/share/fish/vendor_completions.d/camerabus-gateway.fish", "./usr/share/doc/camerabus/guides/rig.md",
             "./usr/lib/python3/dist-packages/camerabus/client.py", "./usr/include/camerabus_ring.h",
             "./usr/share/doc/camerabus/copyright", "./usr/share/doc/camerabus/changelog.gz",
+            "./usr/share/doc/camerabus/71-camerabus-only.rules",
         ]:  # fmt: skip
             self.assertIn(path, files)
         # Nothing in places that belong to the machine's administrator, or to nobody.

@@ -14,6 +14,7 @@ from stand_in import ROOT, has
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted([*DEPLOY.glob("*.service"), *DEPLOY.glob("*.socket")])
+RULES = sorted(DEPLOY.glob("*.rules"))
 # How exposed a service may be by systemd's scale, from 0, locked up, to 10; in tenths.
 THRESHOLD = 24
 
@@ -142,10 +143,29 @@ class Units(unittest.TestCase):
             self.assertEqual((made.st_mode & 0o7777, made.st_uid), (0o750, ids["camerabus"]))
 
     def test_udev_rules_are_assignments_of_what_they_match(self) -> None:
-        part = r'[A-Z]+(?:\{[^}]+\})?(?:==|!=|=|\+=)"[^"]*"'
-        for line in (DEPLOY / "70-camerabus.rules").read_text().splitlines():
-            if line and not line.startswith("#"):
-                self.assertRegex(line, rf"^{part}(?:, {part})*$")
+        part = r'[A-Z]+(?:\{[^}]+\})?(?:==|!=|=|\+=|-=)"[^"]*"'
+        for rules in RULES:
+            for line in rules.read_text().splitlines():
+                if line and not line.startswith("#"):
+                    self.assertRegex(line, rf"^{part}(?:, {part})*$")
+
+    @unittest.skipIf(has("udevadm"), "no udevadm")
+    def test_udev_takes_the_rules(self) -> None:
+        command = ["udevadm", "verify", "--resolve-names=never", *map(str, RULES)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if "Unknown command verb" in result.stderr:
+            self.skipTest("this udevadm checks no rules; systemd 254 does")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_the_rule_that_closes_the_way_around_the_bus_does_so_for_every_camera_and_microphone(self) -> None:
+        rules = (DEPLOY / "71-camerabus-only.rules").read_text()
+        # Between the rules that tag a device for the login, and those that give it to the login.
+        self.assertTrue("70-uaccess.rules" < "71-camerabus-only.rules" < "73-seat-late.rules")
+        closed = re.findall(
+            r'^SUBSYSTEM=="([a-z0-9]+)".*OWNER="camerabus", MODE="0600", TAG-="uaccess"$', rules, re.MULTILINE
+        )
+        self.assertEqual(closed, ["video4linux", "media", "sound"])
+        self.assertEqual(Unit(DEPLOY / "camerabusd.service").all("User"), ["camerabus"])
 
 
 if __name__ == "__main__":

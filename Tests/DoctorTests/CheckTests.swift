@@ -52,6 +52,33 @@ import Testing
         return facts
     }
 
+    private static func notes(_ facts: Facts) -> [String] {
+        guard case .healthy(_, let notes) = NodePermissionCheck().examine(facts) else { return ["a fault"] }
+        return notes
+    }
+
+    @Test func `who opens cameras without the bus is noted`() {
+        var facts = Self.sound
+        #expect(Self.notes(facts).count == 1 && Self.notes(facts)[0].contains("the group video (ann)"))
+        facts.groups["video"]?.members = ["camerabus"]
+        #expect(Self.notes(facts) == [])
+        facts.udev.givesCamerasToLogin = true
+        #expect(Self.notes(facts).first?.contains("uaccess") == true)
+        facts.udev.givesCamerasToLogin = false
+        facts.nodes[0].file = NodeFile(mode: 0o666, uid: 0, gid: 0, isAccessible: true)
+        #expect(Self.notes(facts).first?.contains("everybody") == true)
+        // As deploy/71-camerabus-only.rules leaves them, also where no bus answers.
+        facts.nodes[0].file = NodeFile(mode: 0o600, uid: 991, gid: 44, isAccessible: false)
+        #expect(Self.notes(facts) == [])
+        facts.bus = BusReport()
+        facts.service.uid = 991
+        #expect(Self.notes(facts) == [])
+        // A bus of one's own takes nothing from anybody.
+        facts = Self.sound
+        facts.busProcess?.uid = 1000
+        #expect(Self.notes(facts) == [])
+    }
+
     @Test(arguments: [(1, "1 virtual camera"), (2, "2 virtual cameras")])
     func `virtual cameras are counted without microphones`(_ count: Int, _ text: String) {
         var facts = Self.sound

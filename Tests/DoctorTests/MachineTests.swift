@@ -44,6 +44,15 @@ import Testing
         #expect(facts.holders.keys.sorted() == ["/dev/video0", "/dev/video1"])
     }
 
+    @Test func `what the login gives away, and the service's user, are found`() {
+        tree.write("/etc/passwd", "root:x:0:0::/root:/bin/sh\nbroken\ncamerabus:x:991:990::/:/bin/false\n")
+        tree.write("/run/udev/data/c81:0", "I:1\nG:uaccess\nG:seat\nV:1\n")
+        tree.write("/run/udev/data/c116:2", "G:uaccess\nQ:uaccess\n")
+        #expect(facts().udev.givesCamerasToLogin == false && facts().service.uid == 991)
+        tree.write("/run/udev/data/c81:1", "I:1\nG:uaccess\nQ:uaccess\nV:1\n")
+        #expect(facts().udev.givesCamerasToLogin == true)
+    }
+
     @Test func `a sound card that can be recorded from is found with its nodes`() {
         for card in ["card0", "card1"] { tree.write("/sys/class/sound/\(card)/id", "Id\(card.last ?? "?")\n") }
         for name in ["pcmC0D0p", "pcmC1D0c", "pcmC1D2c", "pcmC1D0p", "controlC0", "controlC1", "timer"] {

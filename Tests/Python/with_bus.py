@@ -91,13 +91,15 @@ def left_sockets(directory: Path) -> list[str]:
 
 def left_processes(directory: Path) -> list[str]:
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            arguments = path.read_bytes().split(b"\0")
+            arguments = (path / "cmdline").read_bytes().split(b"\0")
+            environment = (path / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if any(os.fsencode(directory) in argument for argument in arguments):
-            found.append(f"process {path.parent.name} ({os.fsdecode(arguments[0])})")
+        # What the bus starts has its place in its environment only.
+        if any(os.fsencode(directory) in word for word in arguments + environment):
+            found.append(f"process {path.name} ({os.fsdecode(arguments[0])})")
     return found
 
 

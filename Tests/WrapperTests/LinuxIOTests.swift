@@ -179,6 +179,23 @@ import Testing
         }
     }
 
+    @Test func `private arguments reach a program, and its command line shows none of them`() throws {
+        let secrets = ["--path=/srv/a b", "", "x\u{E9}\n", String(repeating: "long", count: 1 << 18)]
+        let script = "tr '\\0' '|' </proc/$$/cmdline; echo; tr '\\0' '|' </dev/fd/3"
+        let output = try ProcessOutput(
+            program: "/bin/sh", arguments: ["-c", script], privateArguments: secrets, limit: 4 << 20)
+        var item = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
+        while poll(&item, 1, 10_000) == 1, !output.read() {}
+        let lines = String(decoding: output.bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
+        #expect(lines.first?.hasSuffix("|--arguments-at=3|") == true && lines.first?.contains("srv") == false)
+        #expect(lines.last ?? "" == secrets.map { "\($0)|" }.joined())
+        // Nobody changes them on their way.
+        let writer = try ChildProcess(
+            program: "/bin/sh", arguments: ["-c", "echo x >/dev/fd/3"], privateArguments: secrets)
+        var ended = pollfd(fd: writer.process.rawValue, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&ended, 1, 10_000) == 1 && writer.reap() != .exited(0))
+    }
+
     @Test func `a process is named by its start time too`() {
         let pid = CurrentProcess.pid
         #expect(ProcessTable.startTime(of: pid).map { $0 <= ProcessTable.now() } == true)

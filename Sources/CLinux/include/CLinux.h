@@ -96,6 +96,9 @@ int clinux_seal_for_readers(int fd);
 // The seals of shared memory that one other process fills: it can neither shrink nor grow, and nobody can add another seal.
 int clinux_seal_size(int fd);
 
+/// Nobody changes anything in a memfd any more.
+int clinux_seal_whole(int fd);
+
 // 1 if the file can never become shorter (F_SEAL_SHRINK), 0 if it can, or is none that can be sealed.
 int clinux_cannot_shrink(int fd);
 

@@ -164,10 +164,6 @@ public struct MovieRequest: Hashable, Sendable {
     /// What the coordinator wants to find again after its own end; the recorder only gives it back.
     public var note: JSONValue
 
-    /// The environment's variable in which a recorder finds the whole URL, with a password that its arguments are not
-    /// to show.
-    public static let urlVariable = "CAMERABUS_MOVIE_URL"
-
     /// AVFoundation's, milliseconds.
     public static let usualFragmentInterval: Int64 = 10_000
 

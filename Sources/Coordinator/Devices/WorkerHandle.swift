@@ -90,8 +90,8 @@ final class WorkerHandle {
     /// The number that the worker gave the connection.
     private var link: UInt64 = 0
     private lazy var process = WorkerProcess(
-        loop, program: launch.program, lockPath: launch.runtimeDirectory.deviceLock(device.id), logger: logger,
-        arguments: { [weak self] in self?.arguments ?? [] }, onEnd: { [weak self] in self?.ended() },
+        loop, program: launch.program, device: device.id, lockPath: launch.runtimeDirectory.deviceLock(device.id),
+        logger: logger, arguments: { [weak self] in self?.arguments ?? [] }, onEnd: { [weak self] in self?.ended() },
         onChange: { [weak self] in if let self { onChange(self) } })
     private var orders: [UInt64: Order] = [:]
     private lazy var readers = ReadyQueue(loop)
@@ -107,8 +107,6 @@ final class WorkerHandle {
 
     /// Orders that may wait at the same time.
     private static let maximumOrders = 256
-    /// Bytes of an argument (MAX_ARG_STRLEN is 131072).
-    private static let maximumArgument = 100_000
 
     /// - Parameters:
     ///   - committed: what is to be put back at the device, as an earlier worker reported it.
@@ -182,7 +180,7 @@ final class WorkerHandle {
 
     private var arguments: [String] {
         var arguments = [
-            "--device=\(device.id)", "--runtime-dir=\(launch.runtimeDirectory.path)", "--log-level=\(launch.logLevel)",
+            "--runtime-dir=\(launch.runtimeDirectory.path)", "--log-level=\(launch.logLevel)",
             "--renditions=\(launch.renditions)", "--idle-close-ms=\(launch.idleCloseMilliseconds)",
             "--silence-limit-ms=\(silenceLimitMilliseconds)", "--max-zoom=\(launch.maxZoom)",
             "--connections-per-user=\(launch.connectionsPerUser)", "--connections=\(launch.connections)",
@@ -208,14 +206,10 @@ final class WorkerHandle {
         {
             arguments += ["--faults=\(script.description)"]
         }
-        // It knows before it opens them. What is too long for an argument it is told at once.
-        if let accessList = accessList?()?.json.description, accessList.utf8.count < Self.maximumArgument {
-            arguments += ["--access-list=\(accessList)"]
-        }
+        // It knows before it opens them.
+        if let accessList = accessList?() { arguments += ["--access-list=\(accessList.json)"] }
         if let committed { arguments += ["--configuration=\(committed.description)"] }
-        if let standIn = standIn?.description, standIn.utf8.count < Self.maximumArgument {
-            arguments += ["--stand-in=\(standIn)"]
-        }
+        if let standIn { arguments += ["--stand-in=\(standIn.description)"] }
         return arguments
     }
 

@@ -16,6 +16,8 @@ final class WorkerProcess {
     private let program: String
     /// Held by the device's worker for as long as it lives.
     private let lockPath: String
+    private let device: String
+    /// Of a new process, beside its device, and not for everybody's eyes.
     private let arguments: () -> [String]
     /// Told when the process has ended that said hello, before it is started again.
     private let onEnd: () -> Void
@@ -55,11 +57,13 @@ final class WorkerProcess {
     private static let deviceTaken: Int32 = 75
 
     init(
-        _ loop: Loop, program: String, lockPath: String, logger: Logger, arguments: @escaping () -> [String],
+        _ loop: Loop, program: String, device: String, lockPath: String, logger: Logger,
+        arguments: @escaping () -> [String],
         onEnd: @escaping () -> Void, onChange: @escaping () -> Void
     ) {
         self.loop = loop
         self.program = program
+        self.device = device
         self.lockPath = lockPath
         self.logger = logger
         self.arguments = arguments
@@ -109,7 +113,9 @@ final class WorkerProcess {
 
     private func spawn() {
         do {
-            let child = try ChildProcess(program: program, arguments: arguments(), keepsDescriptors: false)
+            let child = try ChildProcess(
+                program: program, arguments: ["--device=\(device)"], privateArguments: arguments(),
+                keepsDescriptors: false)
             self.child = child
             childToken = loop.watch(.descriptor(child.process.rawValue)) { [weak self] in self?.childEnded() }
             logger.debug("worker started", metadata: [LogKeys.workerPID: "\(child.process.pid)"])

@@ -276,8 +276,8 @@ final class LibrarianSupervisor {
         let output: ProcessOutput
         do throws(SystemError) {
             output = try ProcessOutput(
-                program: program,
-                arguments: [
+                program: program, arguments: [],
+                privateArguments: [
                     "--library=\(directory ?? "")", "--runtime-dir=\(runtimeDirectory.path)",
                     "--request=\(question.request.json)",
                 ] + (isShared ? ["--shared"] : []), standardInput: question.memory?.rawValue, limit: Self.maximumBytes)

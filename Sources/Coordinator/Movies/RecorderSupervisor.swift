@@ -71,19 +71,11 @@ final class RecorderSupervisor {
     ///
     /// - Parameter listener: gets its reports; nil: the common callbacks get them.
     func start(_ request: MovieRequest, listener: Listener? = nil) throws(SystemError) {
-        var environment: [String: String]?
-        var told = request
-        if let url = request.url {
-            // Everybody sees a process's arguments, but only its user its environment.
-            environment = CurrentProcess.environment().merging([MovieRequest.urlVariable: url.text]) { $1 }
-            told.url = StreamURL(url.shown)
-        }
         let child = try ChildProcess(
-            program: program,
-            arguments: [
-                "--movie=\(request.movie)", "--runtime-dir=\(directory.path)", "--log-level=\(logLevel)",
-                "--request=\(told.json)",
-            ], environment: environment, keepsDescriptors: false)
+            program: program, arguments: ["--movie=\(request.movie)"],
+            privateArguments: [
+                "--runtime-dir=\(directory.path)", "--log-level=\(logLevel)", "--request=\(request.json)",
+            ], keepsDescriptors: false)
         listeners[request.movie] = listener
         make(request.movie).started(child)
     }

@@ -81,7 +81,8 @@ final class MatcherSupervisor: SocketNameHolder {
         logger[metadataKey: "rig"] = "\(name)"
         return Matcher(name, loop, directory: workers.launch.runtimeDirectory, logger: logger) { [program, workers] in
             try ChildProcess(
-                program: program, arguments: Self.arguments(name, workers.launch), keepsDescriptors: false)
+                program: program, arguments: ["--set=\(name)"], privateArguments: Self.arguments(workers.launch),
+                keepsDescriptors: false)
         }
     }
 
@@ -93,9 +94,9 @@ final class MatcherSupervisor: SocketNameHolder {
         matcher.start()
     }
 
-    private static func arguments(_ name: String, _ launch: WorkerHandle.Launch) -> [String] {
+    private static func arguments(_ launch: WorkerHandle.Launch) -> [String] {
         [
-            "--set=\(name)", "--runtime-dir=\(launch.runtimeDirectory.path)", "--log-level=\(launch.logLevel)",
+            "--runtime-dir=\(launch.runtimeDirectory.path)", "--log-level=\(launch.logLevel)",
             "--access-list=\(launch.runtimeDirectory.accessListFile)",
             "--renditions=\(launch.renditions)", "--connections-per-user=\(launch.connectionsPerUser)",
             "--connections=\(launch.connections)",

@@ -94,6 +94,8 @@ public struct ServiceFacts: Hashable, Sendable {
     public var unit: String?
     /// systemd runs the machine.
     public var hasSystemd = false
+    /// Its user's number; nil: there is no such user.
+    public var uid: UInt32?
 
     public init(unit: String? = nil, hasSystemd: Bool = false) {
         self.unit = unit

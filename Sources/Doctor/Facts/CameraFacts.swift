@@ -166,6 +166,8 @@ public struct UdevFacts: Hashable, Sendable {
 
     /// This is a container, whose devices come from outside.
     public var isContainer = false
+    /// Whoever sits at the machine gets cameras from the login (the tag `uaccess`).
+    public var givesCamerasToLogin = false
 
     public init(isRunning: Bool = false, rule: String? = nil, isContainer: Bool = false) {
         self.isRunning = isRunning

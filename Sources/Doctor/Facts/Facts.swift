@@ -45,7 +45,8 @@ public struct Facts: Hashable, Sendable {
             let its = groups.filter { name, group in
                 ["camerabus", "video", "audio"].contains(name) || group.members.contains("camerabus")
             }
-            return Opener(uid: nil, groups: Set(its.values.map(\.gid)), name: "the service", account: "camerabus")
+            return Opener(
+                uid: service.uid, groups: Set(its.values.map(\.gid)), name: "the service", account: "camerabus")
         }
         return asking
     }

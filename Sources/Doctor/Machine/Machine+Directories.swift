@@ -66,6 +66,8 @@ extension Machine {
             "/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
         ]
         .map { "\($0)/camerabusd.service" }.first(where: files.exists)
-        return ServiceFacts(unit: unit, hasSystemd: files.exists("/run/systemd/system"))
+        var facts = ServiceFacts(unit: unit, hasSystemd: files.exists("/run/systemd/system"))
+        facts.uid = userID("camerabus")
+        return facts
     }
 }

@@ -1,12 +1,16 @@
 import LinuxIO
 
 extension Machine {
-    func userName() -> String? {
-        for line in files.lines("/etc/passwd") {
+    func userName() -> String? { users().first { $0.uid == uid }?.name }
+
+    func userID(_ name: String) -> UInt32? { users().first { $0.name == name }?.uid }
+
+    private func users() -> [(name: String, uid: UInt32)] {
+        files.lines("/etc/passwd").compactMap { line in
             let fields = line.split(separator: ":", omittingEmptySubsequences: false)
-            if fields.count >= 3, UInt32(fields[2]) == uid { return String(fields[0]) }
+            guard fields.count >= 3, let uid = UInt32(fields[2]) else { return nil }
+            return (String(fields[0]), uid)
         }
-        return nil
     }
 
     func groupFacts() -> [String: GroupFact] {

@@ -45,6 +45,9 @@ public struct ChildProcess: Sendable {
     /// - Parameters:
     ///   - program: a path; nothing is searched for, unless `searchesPath`: then a name without `/` is looked for in
     ///     `$PATH`.
+    ///   - arguments: what everybody on the machine may read.
+    ///   - privateArguments: behind these, for the program's user alone, where it is one that takes them
+    ///     (``PrivateArguments/all()``).
     ///   - environment: its variables; nil: ours.
     ///   - standardInput: a descriptor that becomes its standard input; nil: /dev/null.
     ///   - standardOutput: a descriptor that becomes its standard output; nil: ours.
@@ -52,7 +55,8 @@ public struct ChildProcess: Sendable {
     ///   - keepsDescriptors: whether it also gets those of our other descriptors that aren't close-on-exec, as whoever
     ///     started us may have left some.
     public init(
-        program: String, arguments: [String], environment: [String: String]? = nil, searchesPath: Bool = false,
+        program: String, arguments: [String], privateArguments: [String] = [], environment: [String: String]? = nil,
+        searchesPath: Bool = false,
         standardInput: Int32? = nil, standardOutput: Int32? = nil, standardError: Int32? = nil,
         keepsDescriptors: Bool = true
     ) throws(SystemError) {
@@ -76,9 +80,15 @@ public struct ChildProcess: Sendable {
         }
         if let standardOutput { posix_spawn_file_actions_adddup2(&actions, standardOutput, 1) }
         if let standardError { posix_spawn_file_actions_adddup2(&actions, standardError, 2) }
-        if !keepsDescriptors { _ = clinux_spawn_close_from(&actions, 3) }
+        let memory = privateArguments.isEmpty ? nil : try PrivateArguments.Memory(privateArguments)
+        defer { withExtendedLifetime(memory) {} }
+        // After the standard ones, which may come from there.
+        let first = PrivateArguments.descriptor
+        if let memory { posix_spawn_file_actions_adddup2(&actions, memory.rawValue, first) }
+        if !keepsDescriptors { _ = clinux_spawn_close_from(&actions, memory == nil ? first : first + 1) }
+        let shown = memory == nil ? arguments : arguments + [PrivateArguments.place]
 
-        let argv: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
+        let argv: [UnsafeMutablePointer<CChar>?] = ([program] + shown).map { strdup($0) } + [nil]
         defer { for argument in argv { free(argument) } }
         let envp: [UnsafeMutablePointer<CChar>?]? = environment.map { variables in
             variables.map { strdup("\($0.key)=\($0.value)") } + [nil]

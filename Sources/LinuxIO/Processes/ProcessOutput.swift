@@ -15,10 +15,12 @@ public final class ProcessOutput {
     public var rawValue: Int32 { pipe.rawValue }
 
     /// - Parameters:
+    ///   - privateArguments: as of ``ChildProcess``.
     ///   - standardInput: a descriptor that becomes its standard input; nil: /dev/null.
     ///   - limit: bytes of its output.
     public init(
-        program: String, arguments: [String], standardInput: Int32? = nil, limit: Int = 1 << 20
+        program: String, arguments: [String], privateArguments: [String] = [], standardInput: Int32? = nil,
+        limit: Int = 1 << 20
     ) throws(SystemError) {
         self.limit = limit
         var ends: [Int32] = [-1, -1]
@@ -26,8 +28,8 @@ public final class ProcessOutput {
         let writing = FileDescriptor(owning: ends[1])
         pipe = FileDescriptor(owning: ends[0])
         child = try ChildProcess(
-            program: program, arguments: arguments, standardInput: standardInput, standardOutput: writing.rawValue,
-            keepsDescriptors: false)
+            program: program, arguments: arguments, privateArguments: privateArguments, standardInput: standardInput,
+            standardOutput: writing.rawValue, keepsDescriptors: false)
     }
 
     deinit {

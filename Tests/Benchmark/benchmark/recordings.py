@@ -81,7 +81,7 @@ def recordings() -> Iterator[Recording]:
             yield Recording(picture, cameras, codec, theirs)
 
 
-def _recorders(runtime_dir: str, movies: list[str]) -> list[int]:
+def _recorders(movies: list[str]) -> list[int]:
     """The processes that write these movies."""
     found = []
     for process in Path("/proc").iterdir():
@@ -89,7 +89,7 @@ def _recorders(runtime_dir: str, movies: list[str]) -> list[int]:
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0") if process.name.isdigit() else []
         except OSError:
             continue
-        if f"--runtime-dir={runtime_dir}" in words and any(f"--movie={movie}" in words for movie in movies):
+        if any(f"--movie={movie}" in words for movie in movies):
             found.append(int(process.name))
     if len(found) != len(movies):
         raise Failed(f"{len(movies)} movies are written by {len(found)} processes")
@@ -144,7 +144,7 @@ def _record(recording: Recording, bus: Bus, directory: Path, seconds: float) -> 
             return [client.call("movie.status", {"movie": movie})["movie"] for movie in movies]
 
         found = _window(
-            seconds, _recorders(bus.runtime_dir, movies), others, lambda: sum(one["frames"] for one in status())
+            seconds, _recorders(movies), others, lambda: sum(one["frames"] for one in status())
         )
         ended = [client.call("movie.stop", {"movie": movie}, timeout=30) for movie in movies]
         if not all(one["success"] for one in ended):

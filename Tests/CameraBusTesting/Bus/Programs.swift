@@ -16,6 +16,9 @@ public enum Programs {
         return access(ours, X_OK) == 0 ? ours : program
     }
 
+    /// What a script in the place of a program that the coordinator starts reads its arguments by, without its own.
+    public static let privateArguments = "$(tr '\\0' ' ' </proc/$$/fd/3)"
+
     /// Where the Python client is, for `PYTHONPATH`.
     public static var pythonPath: String { "\(checkout)/Protocol/python" }
 

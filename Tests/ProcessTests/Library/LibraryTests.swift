@@ -81,7 +81,8 @@ extension ProcessTests {
             let mortal = "\(home.path)/mortal"
             let script = """
                 #!/bin/sh
-                case "$*" in *pill*) case "$*" in *recover*) kill -9 $$;; esac;; esac
+                all="\(Programs.privateArguments)"
+                case "$all" in *pill*) case "$all" in *recover*) kill -9 $$;; esac;; esac
                 exec "\(Programs.path("camerabus-librarian"))" "$@"
 
                 """

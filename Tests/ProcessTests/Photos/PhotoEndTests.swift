@@ -21,10 +21,23 @@ extension ProcessTests.Photos {
         return names
     }
 
-    /// The names of the options that a process was started with.
+    /// A bus whose workers write down what they are started with.
+    private func noting() async throws -> BusHarness {
+        let worker = "\(home.path)/worker"
+        let script = """
+            #!/bin/sh
+            tr '\\0' '\\n' </proc/$$/fd/3 >"\(home.path)/options.$$"
+            exec "\(Programs.path("camerabus-worker"))" "$@"
+
+            """
+        try File.replace(worker, with: Array(script.utf8), mode: 0o700)
+        return try await BusHarness(virtual: 1, arguments: ["--state-dir", home.path, "--worker", worker])
+    }
+
+    /// The names of the options that a worker was started with.
     private func options(of pid: Int32) -> Set<Substring> {
-        let line = (try? File.read("/proc/\(pid)/cmdline", limit: 1 << 20)) ?? []
-        return Set(String(decoding: line, as: UTF8.self).split(separator: "\0").map { $0.prefix { $0 != "=" } })
+        let lines = (try? File.read("\(home.path)/options.\(pid)", limit: 1 << 20)) ?? []
+        return Set(String(decoding: lines, as: UTF8.self).split(separator: "\n").map { $0.prefix { $0 != "=" } })
     }
 
     @Test func `a worker that dies between the stages ends the photo, and not the next one`() async throws {
@@ -64,7 +77,7 @@ extension ProcessTests.Photos {
     }
 
     @Test func `a worker that dies within a bracket leaves the next one what is to be put back`() async throws {
-        let bus = try await bus()
+        let bus = try await noting()
         let client = try client(bus)
         let former = try workerWithinBracket(bus, client)
         kill(former, SIGKILL)
@@ -79,13 +92,13 @@ extension ProcessTests.Photos {
         kill(second, SIGKILL)
         try await eventually {
             guard let pid = try bus.workerPID("cam0"), pid != second else { return false }
-            return options(of: pid).contains("--device") && !options(of: pid).contains("--stand-in")
+            return options(of: pid).contains("--runtime-dir") && !options(of: pid).contains("--stand-in")
         }
         try await bus.stop()
     }
 
     @Test func `photo settings are reverted after the bus and its worker died`() async throws {
-        let bus = try await bus()
+        let bus = try await noting()
         let client = try client(bus)
         let former = try workerWithinBracket(bus, client)
         // It is not to see that the bus is gone.

@@ -12,7 +12,7 @@ extension ProcessTests.Takes {
         let librarian = Programs.path("camerabus-librarian")
         let script = """
             #!/bin/sh
-            case "$*" in
+            case "\(Programs.privateArguments)" in
             *silent.mp4*) "\(librarian)" "$@" > /dev/null; kill -9 $$;;
             *dead.mp4*) kill -9 $$;;
             esac
@@ -41,7 +41,7 @@ extension ProcessTests.Takes {
         let gate = try Gate("\(home.path)/gate")
         let script = """
             #!/bin/sh
-            case "$*" in *delete*) [ -e "\(hold)" ] && { \(gate.waiting); exit 1; };; esac
+            case "\(Programs.privateArguments)" in *delete*) [ -e "\(hold)" ] && { \(gate.waiting); exit 1; };; esac
             exec "\(Programs.path("camerabus-librarian"))" "$@"
 
             """

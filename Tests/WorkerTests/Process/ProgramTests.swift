@@ -81,6 +81,12 @@ struct ProgramTests {
         #expect(try ending(try start(room, arguments)) == .exited(64))
     }
 
+    @Test("arguments that can't be read are refused with 64", arguments: ["99", "0"])
+    func unreadable(_ descriptor: String) throws {
+        let room = try Room()
+        #expect(try ending(try start(room, ["--virtual", "0", "--arguments-at=\(descriptor)"])) == .exited(64))
+    }
+
     @Test("--list prints what there is, also where there are no cameras")
     func list() throws {
         let output = try ProcessOutput(program: Programs.path("camerabus-worker"), arguments: ["--list"])
