@@ -131,6 +131,13 @@ public struct LibraryEntry: Hashable, Sendable {
     /// Members that this version doesn't know, kept as they are.
     public private(set) var others: [String: JSONValue] = [:]
 
+    /// Bytes of its file, and of a live photo's movie: what counts for its owner.
+    public var bytes: Int64 {
+        let movie = photo?.details["livePhotoMovie"]?["bytes"]?.integer ?? 0
+        let sum = size.addingReportingOverflow(max(0, movie))
+        return sum.overflow ? .max : sum.partialValue
+    }
+
     /// Something that is about to be made.
     public init(
         id: String, kind: Kind = .movie, path: String, sideCar: String? = nil, devices: [LibraryDevice],

@@ -66,8 +66,10 @@ public struct Configuration: Hashable, Sendable {
     public var libraryRoots: [String] = []
     /// `library.destinations`: media servers to which clients may have movies sent.
     public var libraryDestinations: [StreamURL] = []
-    /// `library.min_free`: bytes that movies leave free on their disk, where the client says nothing of it.
+    /// `library.min_free`: bytes that movies leave free on their disk at least, whatever the client says.
     public var libraryMinFree: Int64 = 256 << 20
+    /// `library.quota`: bytes that the recordings of one user may have; 0: as many as there are.
+    public var libraryQuota: Int64 = 0
 
     /// `pressure.watch`: the machine's pressure.
     public var watchesPressure = true
@@ -183,6 +185,7 @@ public struct Configuration: Hashable, Sendable {
                 libraryDestinations.append(try Self.destination(destination))
             }
             libraryMinFree = try library.integer("min_free", 0...Int.max).map { Int64($0) } ?? libraryMinFree
+            libraryQuota = try library.integer("quota", 0...Int.max).map { Int64($0) } ?? libraryQuota
         }
         try reader.section("pressure") { pressure throws(ParseError) in
             watchesPressure = try pressure.boolean("watch") ?? watchesPressure

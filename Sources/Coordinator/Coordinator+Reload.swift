@@ -16,6 +16,7 @@ extension Coordinator {
             workers.launch = StartUp.launch(workers.launch.program, directory, hasGroup: group != nil, read)
             recorders.logLevel = read.logLevel
             librarians.use(places.current.library, isShared: places.isShared)
+            quota.use(read.libraryQuota)
             connections.setLimits(perUser: read.connectionsPerUser, total: read.connections)
             workers.order = DeviceOrder(configured: read.order)
             rigs.setConfigured(read.rigs)

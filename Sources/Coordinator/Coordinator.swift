@@ -38,6 +38,7 @@ public final class Coordinator: BusLifetime {
     let sessions: SessionRegistry
     let recorders: RecorderSupervisor
     let librarians: LibrarianSupervisor
+    let quota: LibraryQuota
     let places: RecordingPlaces
     let movies: MovieRegistry
     let movieControls: MovieControls
@@ -165,8 +166,9 @@ public final class Coordinator: BusLifetime {
             librarians = LibrarianSupervisor(
                 loop, program: try StartUp.librarianProgram(options), runtimeDirectory: directory, logger: logger)
             places = RecordingPlaces(configuration, stateDirectory: deviceStore.directory)
+            quota = LibraryQuota(librarians, logger: logger)
             movies = MovieRegistry(
-                loop, events: events, holders, recorders, MovieAccess(permission, sessions, workers), workers,
+                loop, events: events, holders, recorders, MovieAccess(permission, sessions, workers), quota, workers,
                 logger: logger)
             movieControls = MovieControls(loop, lifecycle, directory, workers, recorders, movies, sessions, resolver)
             let reader = MovieRequestReader(resolver, rigs, sessions, workers, permission, clients, places)
@@ -181,7 +183,8 @@ public final class Coordinator: BusLifetime {
                 loop, lifecycle, events: events, holders, locks, workers, sessions, movies, publisher,
                 PhotoRequestReader(
                     resolver, rigs, sessions, workers, locks, permission, clients, photoAccess, places),
-                photoAccess, planner, live, librarians, cancellations, maximumReply: current.photoReply, logger: logger)
+                photoAccess, planner, live, librarians, quota, cancellations, maximumReply: current.photoReply,
+                logger: logger)
             // After movies and photos: of a process that has ended, these end first.
             holders.whenEnded { [weak sessions] pid, startTime in
                 sessions?.holderEnded(pid: pid, startTime: startTime)
@@ -246,6 +249,7 @@ public final class Coordinator: BusLifetime {
         }
         state.publish()
         librarians.use(places.current.library, isShared: places.isShared)
+        quota.use(configuration.current.libraryQuota)
         live.begin()
     }
 

@@ -23,7 +23,7 @@ struct IndexTable {
     let library: CaptureLibrary
 
     /// Another one for another meaning of what is in it.
-    static let version: Int64 = 1
+    static let version: Int64 = 2
     /// What has changed so short a time ago, nanoseconds, may change again with the same stamp: file systems count in
     /// up to two seconds.
     private static let margin: Int64 = 3_000_000_000
@@ -38,10 +38,11 @@ struct IndexTable {
         CREATE TABLE folder (device INTEGER, inode INTEGER, changed INTEGER, size INTEGER);
         CREATE TABLE entry (
             id TEXT PRIMARY KEY, device INTEGER, inode INTEGER, changed INTEGER, size INTEGER, problem TEXT,
-            started INTEGER, kind TEXT, state TEXT, user INTEGER, take TEXT, photo TEXT, devices TEXT
+            started INTEGER, kind TEXT, state TEXT, user INTEGER, take TEXT, photo TEXT, devices TEXT, bytes INTEGER
         ) WITHOUT ROWID;
         CREATE INDEX entry_started ON entry (started, id);
         CREATE INDEX entry_user ON entry (user, started, id);
+        CREATE INDEX entry_bytes ON entry (user, bytes);
         CREATE INDEX entry_take ON entry (take) WHERE take IS NOT NULL;
         CREATE INDEX entry_photo ON entry (photo) WHERE photo IS NOT NULL;
         CREATE INDEX entry_recording ON entry (started, id) WHERE state = 'recording';
@@ -168,7 +169,7 @@ struct IndexTable {
         guard !rest.isEmpty else { return }
         let remove = try Statement("DELETE FROM entry WHERE id = ?", in: database)
         let put = try Statement(
-            "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", in: database)
+            "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", in: database)
         while !rest.isEmpty {
             // Read before: others wait for as long as the change lasts.
             let lines = rest.prefix(Self.batch).map { ($0, line($0)) }
@@ -236,6 +237,17 @@ struct IndexTable {
         return "state IN (\(states.map { "'\($0.rawValue)'" }.joined(separator: ", ")))"
     }
 
+    /// Bytes of the entries of each user, as they say.
+    func usage() throws(SQLiteError) -> [(uid: UInt32, bytes: Int64)] {
+        var users: [(UInt32, Int64)] = []
+        // Sums of whole numbers fail beyond 64 bits, and one entry may say anything.
+        try Statement("SELECT user, total(bytes) FROM entry WHERE user IS NOT NULL GROUP BY user", in: database).rows {
+            guard let uid = UInt32(exactly: $0.integer(0)) else { return }
+            users.append((uid, $0.integer(1)))
+        }
+        return users
+    }
+
     /// Entries that can't be read, in the order of the alphabet, and why.
     func problems() throws(SQLiteError) -> [(id: String, why: String)] {
         var problems: [(String, String)] = []
@@ -249,12 +261,12 @@ struct IndexTable {
 extension IndexTable.Line {
     /// From `problem` on.
     fileprivate var values: [SQLiteValue] {
-        guard let entry else { return [.text(problem ?? "")] + Array(repeating: .null, count: 7) }
+        guard let entry else { return [.text(problem ?? "")] + Array(repeating: .null, count: 8) }
         let devices = (entry.devices + [entry.microphone].compactMap(\.self)).flatMap { [$0.device, $0.uniqueID] }
         return [
             .null, .integer(entry.started), .text(entry.kind.rawValue), .text(entry.state.rawValue),
             .integer(Int64(entry.owner.uid)), SQLiteValue(entry.take), SQLiteValue(entry.photo?.uniqueID),
-            .text("\n\(devices.joined(separator: "\n"))\n"),
+            .text("\n\(devices.joined(separator: "\n"))\n"), .integer(entry.bytes),
         ]
     }
 }

@@ -49,6 +49,7 @@ public struct Librarian {
         case .giveUp(let id): try giveUp(id)
         case .join(let join): try self.join(join, request.uid, progress)
         case .applyAccess: try applyAccess()
+        case .usage: try usage()
         }
     }
 
@@ -56,6 +57,16 @@ public struct Librarian {
         do throws(LibraryError) {
             let (changed, foreign) = try library.applyAccess()
             return ["changed": JSONValue(changed), "foreign": JSONValue(foreign)]
+        } catch {
+            throw error.busError
+        }
+    }
+
+    private func usage() throws(BusError) -> JSONValue {
+        let index = try index()
+        do throws(LibraryError) {
+            let users = try index.usage()
+            return ["users": .array(users.map { ["uid": JSONValue($0.uid), "bytes": .integer($0.bytes)] })]
         } catch {
             throw error.busError
         }

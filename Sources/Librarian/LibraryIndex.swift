@@ -132,6 +132,11 @@ final class LibraryIndex {
         try ask { (table) throws(SQLiteError) in try table.problems() }
     }
 
+    /// Bytes of the entries of each user.
+    func usage() throws(LibraryError) -> [(uid: UInt32, bytes: Int64)] {
+        try ask { (table) throws(SQLiteError) in try table.usage() }
+    }
+
     private func ask<Answer>(_ body: (IndexTable) throws(SQLiteError) -> Answer) throws(LibraryError) -> Answer {
         do throws(SQLiteError) {
             return try body(table)

@@ -25,6 +25,7 @@ struct CameraBusLibrarian: StartedCommand {
               {"do": "left"}
               {"do": "giveUp", "id": ID}
               {"do": "applyAccess"}
+              {"do": "usage"}
               {"do": "join", "take": ID, "segments": [ID…], "path": …, "cover": …, "preset": "1280x720",
                "root": …, "uid": UID}
             Required are "do", "id" of get and delete, all but the last of read, and the first four of join. With "uid"
@@ -36,6 +37,7 @@ struct CameraBusLibrarian: StartedCommand {
             join makes one movie of a take's segments; before its answer it writes lines of {"progress": 0…1}.
             read writes the part of the file to standard input, which has to be open for that ('0<> FILE').
             left lists the entries to recover; giveUp marks an entry as damaged on which recover has crashed.
+            usage tells how many bytes the entries of each user have.
             applyAccess gives all that is in the library the modes of new files: 0600, or 0640 with --shared.
 
             Exit status: 0 it answered, also with an error, 1 it could not, 64 usage.

@@ -28,7 +28,7 @@ import Testing
 
     private func enter(
         _ id: String, started: Int64 = 1, state: LibraryEntry.State = .finished, kind: LibraryEntry.Kind = .movie,
-        uid: UInt32 = 1000, devices: [String] = ["cam0"], take: String? = nil, photo: String? = nil
+        uid: UInt32 = 1000, devices: [String] = ["cam0"], take: String? = nil, photo: String? = nil, size: Int64 = 0
     ) throws {
         var entry = LibraryEntry(
             id: id, kind: kind, path: "\(library.directory)/\(id).mp4",
@@ -36,6 +36,7 @@ import Testing
             fileType: "mp4", photo: photo.map { LibraryPhoto(uniqueID: $0, index: 0, width: 1, height: 1) },
             take: take, owner: LibraryOwner(uid: uid, pid: 1, name: "a test"))
         entry.state = state
+        entry.size = size
         try library.replace(entry)
     }
 
@@ -62,6 +63,27 @@ import Testing
             let answer = try list(.init(limit: limit))
             #expect(answer["entries"]?.array?.count == min(limit, 4) && answer["more"] == .bool(limit < 4))
         }
+    }
+
+    @Test func usageIsWhatTheEntriesOfEachUserHave() throws {
+        func usage() throws -> [JSONValue] {
+            let librarian = try Librarian(library.directory, runtimeDirectory: runtime)
+            return try librarian.answer(LibrarianRequest(.usage))["users"]?.array ?? []
+        }
+        #expect(try usage() == [])
+        try enter("m1", size: 1_000_000)
+        try enter("m2", state: .damaged, size: 20)
+        try enter("m3", uid: 1001, size: 7)
+        var live = try #require(try library.entry("m3"))
+        (live.id, live.kind) = ("p1", .photo)
+        live.photo = LibraryPhoto(
+            uniqueID: "r", index: 0, width: 1, height: 1, details: ["livePhotoMovie": ["bytes": 500]])
+        try library.add(live)
+        try File.replace("\(library.entriesDirectory)/bad.json", with: [], mode: 0o600)
+        #expect(try usage() == [["uid": 1000, "bytes": 1_000_020], ["uid": 1001, "bytes": 514]])
+        try library.remove("m1")
+        try enter("huge", uid: 1001, size: .max)
+        #expect(try usage() == [["uid": 1000, "bytes": 20], ["uid": 1001, "bytes": .integer(.max)]])
     }
 
     @Test func everyFilterIsTheEntries() throws {

@@ -19,8 +19,8 @@ MovieSettings: TypeAlias = Mapping[str, Any]
 
 #: Reasons that mean that a movie ended as was asked for.
 SUCCESSES = frozenset({
-    "stopped", "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached", "ownerGone",
-    "shuttingDown",
+    "stopped", "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached", "libraryQuotaReached",
+    "ownerGone", "shuttingDown",
 })  # fmt: skip
 #: The start and the end of a movie: its camera has to give pictures, and its file has to be on the disk. Seconds.
 PATIENCE = 30.0

@@ -147,7 +147,7 @@ public struct MovieEnding: Hashable, Sendable {
     }
 
     private static let successes: Set = [
-        "stopped", "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached", "ownerGone",
-        "shuttingDown",
+        "stopped", "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached",
+        "libraryQuotaReached", "ownerGone", "shuttingDown",
     ]
 }

@@ -97,6 +97,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case library
     /// `library.read`: the files of what was recorded.
     case libraryRead
+    /// What each user may have in the library: `libraryQuotaReached`, and `limitExceeded` {limit: `libraryQuota`}.
+    case libraryQuota
     /// `take.*`: movies recorded in segments that are joined in the end.
     case takes
     /// `photo.capture`: photos in stages.

@@ -65,7 +65,8 @@ extension MethodTable {
                 .optional("maxFileSize", .integer(min: 1).described("Bytes.")),
                 .optional(
                     "minFreeDiskSpace",
-                    .integer(min: 0).described("Bytes that must stay free. Absent: set by the configuration.")),
+                    .integer(min: 0).described(
+                        "Bytes that must stay free, if that is more than the configuration says.")),
                 .optional(
                     "continueAfterCrash",
                     .boolean.described("A recorder that dies is followed by another, with the next part.")),

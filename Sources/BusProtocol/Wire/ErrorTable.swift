@@ -201,7 +201,10 @@ extension BusError {
             ]),
         Meaning(
             .limitExceeded, "A limit of the bus is exceeded.",
-            [.required("limit", .string()), .optional("maximum", .integer(min: 0))]),
+            [
+                .required("limit", .string()), .optional("maximum", .integer(min: 0)),
+                .optional("used", .integer(min: 0).described("Bytes, of libraryQuota.")),
+            ]),
         Meaning(
             .versionUnsupported, "The other side uses another version of the protocol.",
             [.required("supported", .array(of: .integer(min: 1)))]),

@@ -28,6 +28,8 @@ public struct LibrarianRequest: Hashable, Sendable {
         /// Gives files and folders the modes that new ones get. Answers {changed, foreign}: how many have changed, and
         /// how many could not because they are another user's.
         case applyAccess
+        /// Answers {users: [{uid, bytes}]}: how much the entries of each user have.
+        case usage
     }
 
     /// A part of a file.
@@ -193,6 +195,7 @@ public struct LibrarianRequest: Hashable, Sendable {
             members["do"] = "join"
             members.merge(join.members) { own, _ in own }
         case .applyAccess: members["do"] = "applyAccess"
+        case .usage: members["do"] = "usage"
         }
         return .object(members)
     }
@@ -221,6 +224,7 @@ public struct LibrarianRequest: Hashable, Sendable {
             guard let join = Join(json: json) else { return nil }
             action = .join(join)
         case ("applyAccess", _): action = .applyAccess
+        case ("usage", _): action = .usage
         default: return nil
         }
         if let uid = json["uid"] {

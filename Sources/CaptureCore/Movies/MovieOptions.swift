@@ -25,7 +25,7 @@ public struct MovieOptions: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - hasSound: there is a microphone.
-    ///   - minFreeDiskSpace: bytes, where the client says nothing of it.
+    ///   - minFreeDiskSpace: bytes that the client can only raise; nil: there is no disk.
     /// - Throws: `invalidParams` for what contradicts itself, and for what such a file can't hold.
     public init(
         _ params: JSONValue, fileType: MovieFileType, hasSound: Bool, minFreeDiskSpace: Int64?
@@ -48,7 +48,7 @@ public struct MovieOptions: Hashable, Sendable {
         frameRate = params["frameRate"]?.double
         limits = MovieRequest.Limits(
             maxDuration: Self.milliseconds(params["maxDuration"]), maxFileSize: params["maxFileSize"]?.integer,
-            minFreeDiskSpace: params["minFreeDiskSpace"]?.integer ?? minFreeDiskSpace)
+            minFreeDiskSpace: minFreeDiskSpace.map { max($0, params["minFreeDiskSpace"]?.integer ?? 0) })
         take = params["take"]?.string
         guard take?.utf8.allSatisfy(Self.isOfTake) ?? true else {
             throw .invalidParams("take", "may only have ASCII letters, digits, '-' and '_'")

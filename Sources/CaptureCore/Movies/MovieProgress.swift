@@ -3,14 +3,15 @@ public import JSON
 
 /// Why a movie ended.
 public enum MovieEndReason: String, Hashable, Sendable, CaseIterable {
-    case stopped, maximumDurationReached, maximumFileSizeReached, minimumFreeDiskSpaceReached, ownerGone, shuttingDown
+    case stopped, maximumDurationReached, maximumFileSizeReached, minimumFreeDiskSpaceReached, libraryQuotaReached
+    case ownerGone, shuttingDown
     case diskFull, deviceLost, formatChanged, unauthorized, recorderCrashed, writeFailed
 
     /// The movie is what was asked for.
     public var isSuccess: Bool {
         switch self {
-        case .stopped, .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached, .ownerGone,
-            .shuttingDown:
+        case .stopped, .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached,
+            .libraryQuotaReached, .ownerGone, .shuttingDown:
             true
         case .diskFull, .deviceLost, .formatChanged, .unauthorized, .recorderCrashed, .writeFailed: false
         }

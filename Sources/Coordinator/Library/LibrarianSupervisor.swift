@@ -73,6 +73,9 @@ final class LibrarianSupervisor {
         self.logger = logger
     }
 
+    /// Called when a librarian has changed the library.
+    var onChange: ((LibrarianRequest.Action) -> Void)?
+
     /// The library is there from now on, and read by these. What is in it already is given the modes for that.
     func use(_ directory: String?, isShared: Bool) {
         guard directory != self.directory || isShared != self.isShared else { return }
@@ -138,7 +141,7 @@ final class LibrarianSupervisor {
             request: request, uid: uid, memory: memory, timer: nil, progress: progress, completion: completion)
         switch request.action {
         case .join: break
-        case .recover, .left, .applyAccess: limit(number, Self.recoveryLimit)
+        case .recover, .left, .applyAccess, .usage: limit(number, Self.recoveryLimit)
         default: limit(number, Self.limit)
         }
         queue.append(number)
@@ -253,6 +256,7 @@ final class LibrarianSupervisor {
     private func answer(_ number: UInt64, _ result: Result<JSONValue, BusError>) {
         guard let question = questions.removeValue(forKey: number) else { return }
         loop.cancel(question.timer)
+        if case .success = result { onChange?(question.request.action) }
         question.completion(result)
     }
 

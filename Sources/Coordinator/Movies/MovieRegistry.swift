@@ -48,6 +48,7 @@ final class MovieRegistry {
     weak var takes: (any MovieProgressObserver)?
     weak var photos: (any MoviePhotoState)?
     private let access: MovieAccess
+    private let quota: LibraryQuota
 
     static let maximumMovies = 64
     static let maximumOfUser = 32
@@ -58,9 +59,10 @@ final class MovieRegistry {
 
     init(
         _ loop: Loop, events: EventSocket, _ holders: HolderWatcher, _ recorders: RecorderSupervisor,
-        _ access: MovieAccess, _ workers: WorkerSupervisor, logger: Logger
+        _ access: MovieAccess, _ quota: LibraryQuota, _ workers: WorkerSupervisor, logger: Logger
     ) {
         self.access = access
+        self.quota = quota
         self.events = events
         self.holders = holders
         self.recorders = recorders
@@ -72,6 +74,7 @@ final class MovieRegistry {
         recorders.onEvent = { [weak self] in self?.happened($0, $1) }
         recorders.isFinished = { [weak self] in self?.running[$0] == nil }
         recorders.onEnd = { [weak self] in self?.recorderEnded($0) }
+        quota.recording = { [weak self] in self?.recorded(by: $0) ?? 0 }
     }
 
     // MARK: Movies
@@ -158,6 +161,13 @@ final class MovieRegistry {
                 .limitExceeded, "Too many movies are being recorded; stop one of them.",
                 ["limit": "movies", "maximum": JSONValue(maximum)])
         }
+    }
+
+    /// Calls the body with why its owner may not record into the library any more (`limitExceeded`); nil: the movie may
+    /// begin. At once, as a rule.
+    func checkRoom(for request: MovieRequest?, then body: @escaping (BusError?) -> Void) {
+        guard let request, request.library != nil else { return body(nil) }
+        quota.check(request.owner.uid, then: body)
     }
 
     // One movie of a session, and one that a process makes of a device.
@@ -283,6 +293,16 @@ final class MovieRegistry {
         guard running[id]?.update(progress) ?? false, let movie = running[id] else { return }
         publish(movie)
         takes?.movieProgressed(movie)
+        guard movie.request.library != nil else { return }
+        quota.whenReached(by: movie.request.owner.uid) { [weak self] in self?.end(id, for: .libraryQuotaReached) }
+    }
+
+    /// Bytes of the movies of a user that are being recorded into the library.
+    private func recorded(by uid: UInt32) -> Int64 {
+        running.values.reduce(0) { sum, movie in
+            guard movie.request.owner.uid == uid, movie.request.library != nil else { return sum }
+            return sum &+ movie.progress.recordedFileSize
+        }
     }
 
     private func happened(_ id: String, _ event: MovieEvent) {
@@ -311,6 +331,7 @@ final class MovieRegistry {
     private func finished(_ id: String, _ result: MovieResult) {
         guard running[id]?.finish(result) ?? false, var movie = running.removeValue(forKey: id) else { return }
         order.removeAll { $0 == id }
+        if result.isKept, movie.request.library != nil { quota.add(result.size, of: movie.request.owner.uid) }
         movie.next = succeed(movie)
         release(movie)
         events.set("state/movie/\(id)", nil)

@@ -55,8 +55,12 @@ final class MovieService: MethodService {
                 isGivenUp = true
                 respond(.failure(BusError(.cancelled, "The movie was cancelled before it began.")))
             }
-            controls.turnOn(wanted, for: requests, lock: subject.session?.lockID) { [weak self] requests in
-                if let self, !isGivenUp { begin(requests, subject, call, respond) }
+            movies.checkRoom(for: requests.first) { [weak self] refusal in
+                guard let self, !isGivenUp else { return }
+                if let refusal { return respond(.failure(refusal)) }
+                controls.turnOn(wanted, for: requests, lock: subject.session?.lockID) { [weak self] requests in
+                    if let self, !isGivenUp { begin(requests, subject, call, respond) }
+                }
             }
         } catch {
             respond(.failure(error))

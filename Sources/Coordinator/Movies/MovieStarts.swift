@@ -96,6 +96,10 @@ final class MovieStarts {
             return BusError(
                 .interrupted, "\(movie.devices.first?.id ?? "The device") delivered no pictures; try again.",
                 ["interruption": "noFrames"])
+        case .libraryQuotaReached:
+            return BusError(
+                .limitExceeded, "Your other movies have taken the room that you may have in the library.",
+                ["limit": "libraryQuota"])
         case .maximumFileSizeReached:
             return .invalidParams("maxFileSize", "is too small for the first frame of the movie")
         case .ownerGone, .stopped:

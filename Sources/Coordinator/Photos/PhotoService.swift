@@ -67,6 +67,7 @@ final class PhotoService: MethodService {
     let publisher: DevicePublisher
     private let reader: PhotoRequestReader
     private let librarians: LibrarianSupervisor
+    private let quota: LibraryQuota
     private let cancellations: CancellationTable
     /// A worker has died that may have left something half stored.
     private var isLeft = false
@@ -82,7 +83,8 @@ final class PhotoService: MethodService {
         _ loop: Loop, _ lifecycle: Lifecycle, events: EventSocket, _ holders: HolderWatcher, _ locks: LockService,
         _ workers: WorkerSupervisor, _ sessions: SessionRegistry, _ movies: MovieRegistry, _ publisher: DevicePublisher,
         _ reader: PhotoRequestReader, _ access: PhotoAccess, _ planner: LivePhotoPlanner, _ live: LivePhotoSupervisor,
-        _ librarians: LibrarianSupervisor, _ cancellations: CancellationTable, maximumReply: Int, logger: Logger
+        _ librarians: LibrarianSupervisor, _ quota: LibraryQuota, _ cancellations: CancellationTable, maximumReply: Int,
+        logger: Logger
     ) {
         self.loop = loop
         self.lifecycle = lifecycle
@@ -97,6 +99,7 @@ final class PhotoService: MethodService {
         self.planner = planner
         self.live = live
         self.librarians = librarians
+        self.quota = quota
         self.cancellations = cancellations
         self.maximumReply = maximumReply
         self.logger = logger
@@ -115,7 +118,22 @@ final class PhotoService: MethodService {
 
     private func capture(_ call: Call, _ respond: @escaping ReplyTaker) {
         do throws(BusError) {
-            cancellations.set(call.key, try start(try reader.request(call), completion: respond))
+            let request = try reader.request(call)
+            guard request.isStored else { return cancellations.set(call.key, try start(request, completion: respond)) }
+            var isGivenUp = false
+            cancellations.set(call.key) {
+                isGivenUp = true
+                respond(.failure(BusError(.cancelled, "The photo was cancelled.")))
+            }
+            quota.check(request.owner.uid) { [weak self] refusal in
+                guard let self, !isGivenUp else { return }
+                do throws(BusError) {
+                    if let refusal { throw refusal }
+                    cancellations.set(call.key, try start(request, completion: respond))
+                } catch {
+                    respond(.failure(error))
+                }
+            }
         } catch {
             respond(.failure(error))
         }
@@ -269,6 +287,8 @@ final class PhotoService: MethodService {
         if let ticket = run.ticket { locks.cancel(ticket) }
         switch result {
         case .success(let outcome):
+            for photo in outcome.photos where photo.path != nil { quota.add(Int64(photo.bytes), of: request.owner.uid) }
+            if let movie = outcome.movie, movie.path != nil { quota.add(Int64(movie.bytes), of: request.owner.uid) }
             let cameras = request.cameras.map(\.device)
             var files = outcome.photos.compactMap { photo in
                 cameras.first { $0.id == photo.device }.flatMap { run.files[Self.key($0.uniqueID, photo)] }
@@ -279,6 +299,9 @@ final class PhotoService: MethodService {
             let isWhole = !request.isAttached || files.count == count
             run.completion(isWhole ? request.answer(outcome, files: files) : .failure(Self.notGiven))
         case .failure(let error):
+            for photo in error.data["photos"]?.array ?? [] where photo["path"]?.string != nil {
+                quota.add(photo["bytes"]?.integer ?? 0, of: request.owner.uid)
+            }
             logger.notice("photo failed", metadata: ["photo": "\(request.id)", "error": "\(error.message)"])
             run.completion(.failure(request.told(error)))
         }

@@ -120,8 +120,21 @@ final class TakeService: MethodService {
             var note = RunningMovie.Note(json: request.note)
             note.isSegment = true
             request.note = note.json
-            let giveUp = try takes.record(take.id, request) { respond($0.map(\.started)) }
-            cancellations.set(call.key, giveUp)
+            var isGivenUp = false
+            cancellations.set(call.key) {
+                isGivenUp = true
+                respond(.failure(BusError(.cancelled, "The segment was cancelled before it began.")))
+            }
+            takes.movies.checkRoom(for: request) { [weak self] refusal in
+                guard let self, !isGivenUp else { return }
+                do throws(BusError) {
+                    if let refusal { throw refusal }
+                    let giveUp = try takes.record(take.id, request) { respond($0.map(\.started)) }
+                    cancellations.set(call.key, giveUp)
+                } catch {
+                    respond(.failure(error))
+                }
+            }
         } catch {
             respond(.failure(error))
         }

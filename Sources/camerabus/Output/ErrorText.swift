@@ -56,7 +56,7 @@ struct ErrorText {
             return Self.beforeSemicolon(error.message) + "; 'camerabus take list' lists them."
         case .recordingInProgress, .notRecording, .sessionNotRunning: return aboutMovies(error)
         case .diskFull where command == "record":
-            return error.message + " --min-free sets how much of the disk must stay free."
+            return error.message + " --min-free can only raise how much of the disk must stay free."
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
             return "\(error.message) Use --nearest to accept the nearest one."
@@ -73,6 +73,9 @@ struct ErrorText {
                 + #"--output '{"type": "photo", "preRoll": 2000}' runs one that does."#
         case .limitExceeded where command == "photo" && error.data["limit"]?.string?.hasPrefix("photoRepl") ?? false:
             return "\(error.message) Use --library to store them in the library of the bus instead."
+        case .limitExceeded where error.data["limit"] == "libraryQuota":
+            return error.message.replacing(
+                "(library.delete)", with: "('camerabus library' lists them, 'camerabus library delete ID' deletes)")
         case .invalidParams: return invalid(error)
         case .methodNotFound:
             return command == "call"

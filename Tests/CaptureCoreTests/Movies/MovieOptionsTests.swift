@@ -25,13 +25,17 @@ import Testing
     }
 
     @Test func `settings are taken whole`() throws {
-        let wish = try wish(["settings": ["video": Self.video, "audio": Self.audio], "minFreeDiskSpace": 0])
+        let wish = try wish(["settings": ["video": Self.video, "audio": Self.audio], "minFreeDiskSpace": 9])
         #expect(
             wish.video
                 == MovieRequest.Video(
                     codec: .h264, width: 640, height: 480, bitRate: 900_000, keyFrameInterval: 50, preset: "fast"))
         #expect(wish.audio == MovieRequest.Audio(codec: .aac, rate: 44100, channels: 1, bitRate: 64000))
-        #expect(wish.limits.minFreeDiskSpace == 0)
+        #expect(wish.limits.minFreeDiskSpace == 9)
+        // What the administrator says is the least.
+        for less in [0, 6] {
+            #expect(try self.wish(["minFreeDiskSpace": JSONValue(less)]).limits.minFreeDiskSpace == 7)
+        }
     }
 
     @Test func `null is the samples as they come`() throws {

@@ -198,7 +198,7 @@ extension ProcessTests {
             let ours = try await client.startMovie(["device": "cam0", "name": "ours.mp4"])
             let refused = try await bus.run("camerabus", ["record", "cam0", "--duration", "1"], as: user)
             #expect(refused.status == 1 && refused.standardError.contains("unauthorized"), "\(refused)")
-            let allowed = try await bus.run("camerabus", ["allow", "\(user.uid)", "video", "libraryAdd"])
+            let allowed = try await bus.run("camerabus", ["allow", "\(user.uid)", "video", "libraryAdd", "library"])
             try #require(allowed.status == 0, "\(allowed)")
             for verb in ["stop", "pause"] {
                 let foreign = try await bus.run("camerabus", ["movies", verb, ours.id], as: user)

@@ -29,7 +29,7 @@ enum MovieText {
     }
 
     private static let limits: Set = [
-        "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached",
+        "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached", "libraryQuotaReached",
     ]
 
     /// The message for an end that was not requested.
@@ -45,6 +45,9 @@ enum MovieText {
     private static let successes = [
         "maximumFileSizeReached": "The file has reached its maximum size.",
         "minimumFreeDiskSpaceReached": "The disk has reached the minimum of free space.",
+        "libraryQuotaReached":
+            "Your recordings have reached what each user may have in the library. 'camerabus library delete ID' makes "
+            + "room.",
         "shuttingDown": "The bus was shut down.",
         "ownerGone": "The program that started it has ended or lost its connection to the bus.",
     ]

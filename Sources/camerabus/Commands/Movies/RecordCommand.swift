@@ -213,7 +213,7 @@ struct MovieLimitOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "End before the free space of the disk is less than this many bytes; 0: never (default: set by the bus).",
+            "End before less than this many bytes of the disk are free (the bus sets the least, and the default).",
             valueName: "bytes"))
     var minFree: FreeBytes?
 
