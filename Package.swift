@@ -172,7 +172,8 @@ let package = Package(
         tests(
             "BusClientTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
-        tests("BusServerTests", ["BusProtocol", "BusServer", "CameraBusTesting", "LinuxIO", "ZeroMQ", logging]),
+        tests(
+            "BusServerTests", ["BusProtocol", "BusServer", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
         tests("CaptureLibraryTests", ["CameraBusTesting", "CaptureLibrary", "JSON", "LinuxIO"]),

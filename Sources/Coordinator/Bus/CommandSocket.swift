@@ -23,6 +23,7 @@ final class CommandSocket {
     private var frames: [Message] = []
     private var reply = JSONWriter(capacity: CommandSocket.keptReplyBytes)
     private let counters: CommandCounters
+    private let budget = ReplyBudget()
 
     init(
         _ loop: Loop, _ server: ServerSocket, _ counters: CommandCounters, logger: Logger,
@@ -35,7 +36,7 @@ final class CommandSocket {
         loop.watch(.socket(server.socket)) { [weak self] in self?.readRequests() }
     }
 
-    private static let keptReplyBytes = 4096
+    private static let keptReplyBytes = ReplyBudget.smallBytes
 
     // A bounded number at a time, so that one client's flood leaves turns to everything else on the loop.
     private func readRequests() {
@@ -85,37 +86,59 @@ final class CommandSocket {
     private func serve(_ message: Incoming) {
         let (connection, envelope) = (message.connection, message.envelope)
         switch message.request {
-        case .failure(let failure): answer(connection, envelope, failure.id, .failure(failure.error))
+        case .failure(let failure): answer(connection, nil, envelope, failure.id, .failure(failure.error))
         case .success((let peer, let request)):
             handle(Caller(peer: peer, connection: connection), request) { [weak self] answer in
                 guard let id = request.id else { return }
-                self?.answer(connection, envelope, id, answer)
+                self?.answer(connection, peer.uid, envelope, id, answer)
             }
         }
     }
 
     private func answer(
-        _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ answer: CallReply
+        _ connection: [UInt8], _ uid: UInt32?, _ envelope: [[UInt8]], _ id: JSONValue, _ answer: CallReply
     ) {
+        var attachments = answer.attachments
         if case .failure = answer.result { counters.refusals += 1 }
         Response.write(id: id, answer.result, to: &reply)
-        if !send(connection, envelope, answer.attachments) {
-            // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile,
-            // and takes one for stuck that has read all its replies. Asking for the socket's events makes it look.
+        var large: Message?
+        if let uid, reply.bytes.count > ReplyBudget.smallBytes {
+            // libzmq looks only about once in a millisecond at what clients have taken meanwhile. Asking for the
+            // socket's events makes it look.
+            if !budget.hasRoom(reply.bytes.count, connection, uid: uid) { _ = server.socket.readiness() }
+            if budget.hasRoom(reply.bytes.count, connection, uid: uid) {
+                large = try? budget.message(reply.bytes, connection, uid: uid)
+            } else {
+                counters.refusals += 1
+                attachments = []
+                reply = JSONWriter()
+                Response.write(id: id, .failure(budget.refusal), to: &reply)
+            }
+        }
+        if !send(connection, envelope, large, attachments) {
+            // It takes one for stuck that has read all its replies.
             _ = server.socket.readiness()
-            if !send(connection, envelope, answer.attachments) { counters.droppedReplies += 1 }
+            if !send(connection, envelope, large, attachments) { counters.droppedReplies += 1 }
         }
         if reply.bytes.count > Self.keptReplyBytes { reply = JSONWriter() } else { reply.removeAll() }
     }
 
     /// Sends the reply that has been written; false, and nothing is sent, when there is no room for it.
-    private func send(_ connection: [UInt8], _ envelope: [[UInt8]], _ attachments: [Message]) -> Bool {
+    ///
+    /// - Parameter large: its bytes, if they are counted.
+    private func send(
+        _ connection: [UInt8], _ envelope: [[UInt8]], _ large: Message?, _ attachments: [Message]
+    ) -> Bool {
         let socket = server.socket
         do throws(ZeroMQError) {
             guard try socket.send(connection, more: true) else { return false }
             for frame in envelope { guard try socket.send(frame, more: true) else { return false } }
             // Once its first frame is taken, all of a message is.
-            guard try socket.send(reply.bytes, more: !attachments.isEmpty) else { return false }
+            if let large {
+                guard try socket.send(large, more: !attachments.isEmpty) else { return false }
+            } else {
+                guard try socket.send(reply.bytes, more: !attachments.isEmpty) else { return false }
+            }
             for (index, frame) in attachments.enumerated() {
                 guard try socket.send(frame, more: index < attachments.count - 1) else { return false }
             }
