@@ -76,6 +76,35 @@ class Frames(LiveTestCase):
             next(self.client.frames(self.first, rendition="bgr:16384x16384", timeout=TIMEOUT))
         self.assertTrue(caught.exception.nearest)
 
+    def test_a_loop_that_raised_leaves_no_subscription(self) -> None:
+        kept: list[BaseException] = []
+        for rendition in ("bgr:16384x16384", "gray:64x0"):
+            try:
+                for frame in self.client.frames(self.first, rendition=rendition, timeout=TIMEOUT):
+                    raise ValueError(frame)
+            except (CaptureError, ValueError) as error:
+                kept.append(error)
+        self.assertEqual(len(kept), 2)
+        self.assertNothingIsSubscribed(kept)
+
+    def assertNothingIsSubscribed(self, kept: list[BaseException]) -> None:
+        until = time.monotonic() + TIMEOUT
+        while any(one.pid == os.getpid() for one in self.client.who(self.first).subscribers):
+            self.assertLess(time.monotonic(), until, kept)
+
+    def test_a_loop_that_raised_in_asyncio_leaves_no_subscription(self) -> None:
+        async def look() -> BaseException:
+            async with camerabus.AsyncClient() as client:
+                try:
+                    async for frame in client.frames(self.first, rendition="bgr:16384x16384", timeout=TIMEOUT):
+                        self.fail(frame)
+                except CaptureError as error:
+                    self.assertNothingIsSubscribed([error])
+                    return error
+            raise AssertionError("nothing was refused")
+
+        self.assertIsInstance(asyncio.run(look()), camerabus.FormatUnsupported)
+
     def test_renditions_that_are_none(self) -> None:
         file = vectors.files().get("renditions") if (vectors.PROTOCOL / "vectors").is_dir() else None
         if file is None:

@@ -27,7 +27,9 @@ class Feed(Generic[T]):
 
 
 class Following(Subscribed, Iterator[T]):
-    """`close` or the end of a `with` block ends the subscription."""
+    """`close`, the end of a `with` block, or an error in a `for` loop ends the subscription. After an error of `next()`
+    it goes on.
+    """
 
     def __init__(self, feed: Feed[T]) -> None:
         self._feed = feed
@@ -35,6 +37,9 @@ class Following(Subscribed, Iterator[T]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._feed}>"
+
+    def __iter__(self) -> Iterator[T]:
+        return _Loop(self)
 
     def __next__(self) -> T:
         found = run(self._feed.follow())
@@ -44,6 +49,22 @@ class Following(Subscribed, Iterator[T]):
 
     def close(self) -> None:
         self._feed.close()
+
+
+class _Loop(Iterator[T]):
+    """A `for` loop. Its error keeps what it iterates over for as long as the error itself is kept, and nobody can go on
+    with it: so the subscription ends.
+    """
+
+    def __init__(self, following: Following[T]) -> None:
+        self._following = following
+
+    def __next__(self) -> T:
+        try:
+            return next(self._following)
+        except BaseException:
+            self._following.close()
+            raise
 
 
 class AsyncFollowing(AsyncSubscribed, AsyncIterator[T]):
@@ -56,6 +77,9 @@ class AsyncFollowing(AsyncSubscribed, AsyncIterator[T]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._feed}>"
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return _AsyncLoop(self)
 
     async def __anext__(self) -> T:
         if self._is_new:
@@ -71,3 +95,17 @@ class AsyncFollowing(AsyncSubscribed, AsyncIterator[T]):
 
     def close(self) -> None:
         self._feed.close()
+
+
+class _AsyncLoop(AsyncIterator[T]):
+    """An `async for` loop: see `_Loop`."""
+
+    def __init__(self, following: AsyncFollowing[T]) -> None:
+        self._following = following
+
+    async def __anext__(self) -> T:
+        try:
+            return await anext(self._following)
+        except BaseException:
+            self._following.close()
+            raise

@@ -75,9 +75,10 @@ class FrameCalls(Opened):
         A camera that stops giving frames (unplugged, taken by another program, its process restarted) does not end the
         loop: when it is back, its frames come again, and meanwhile `last_error` says why there are none. What does not
         pass by itself raises, and so does whatever keeps a camera from giving its first frame; `next()` may be called
-        again all the same. `errors="raise"` raises each time; `errors="frames"` raises nothing and gives an empty frame
-        with `frame.error` instead, about once a second. `BusTimeout`, or what the bus says is wrong, is raised when a
-        camera gives neither frames nor reasons for `timeout`.
+        again all the same, while a `for` loop that raised has ended the subscription. `errors="raise"` raises each
+        time; `errors="frames"` raises nothing and gives an empty frame with `frame.error` instead, about once a second.
+        `BusTimeout`, or what the bus says is wrong, is raised when a camera gives neither frames nor reasons for
+        `timeout`.
 
         With `shared` nothing is copied: `payload` and `array()` are views of memory that all readers share, and that
         the camera writes to again some frames later (four at least). Use a frame at once, then ask `frame.is_intact()`:
