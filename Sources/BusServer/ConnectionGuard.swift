@@ -1,7 +1,7 @@
 import BusProtocol
 import LinuxIO
 public import Logging
-import ZeroMQ
+public import ZeroMQ
 
 /// Counts the connections to a process's sockets, by user and by process, and shuts down those beyond the limits.
 ///
@@ -40,6 +40,10 @@ public final class ConnectionGuard {
     var eventsAtOnce = 2048
     /// Connections that were shut down when they were reported.
     private var cut: Set<Int32> = []
+    /// The number of the newest connection.
+    private var lastNumber: UInt64 = 0
+    /// By descriptor: messages of connections with such a number, or a lower one, are of earlier connections.
+    private var floors: [Int32: UInt64] = [:]
     /// Connections that were shut down so far.
     public private(set) var refused = 0
     /// Called when a connection has ended, with its descriptor.
@@ -87,6 +91,24 @@ public final class ConnectionGuard {
         for server in servers { read(server, atMost: eventsAtOnce) }
     }
 
+    /// The number of the next connection: what the doorkeeper gives libzmq as the `User-Id` of its messages.
+    func number() -> UInt64 {
+        // libzmq reports a connection before it asks whether it may come in. So the descriptors of all earlier
+        // connections are known when this one gets its number.
+        for server in servers { read(server, atMost: .max) }
+        lastNumber += 1
+        return lastNumber
+    }
+
+    /// Whether a message is of a connection that has ended, and whose descriptor may belong to another one by now:
+    /// libzmq gives what a peer had sent before its connection ended.
+    public func isLate(_ message: Message, from descriptor: Int32) -> Bool {
+        guard let floor = floors[descriptor], let number = message.property("User-Id").flatMap({ UInt64($0) }) else {
+            return false
+        }
+        return number <= floor
+    }
+
     /// The process of that number that has a connection here; nil when none has.
     public func peer(pid: Int32) -> Peer? { peers.values.first { $0.pid == pid && $0.startTime != nil } }
 
@@ -117,6 +139,7 @@ public final class ConnectionGuard {
             let credentials = PeerCredentials(of: pinned.rawValue)
         else { return }
         closed(descriptor)
+        floors[descriptor] = lastNumber
         guard !table.open(descriptor: descriptor, uid: credentials.uid, pid: credentials.pid) else {
             peers[descriptor] = Peer(
                 uid: credentials.uid, pid: credentials.pid, startTime: ProcessTable.startTime(of: credentials.pid))
@@ -193,6 +216,7 @@ public final class ConnectionGuard {
 
     private func closed(_ descriptor: Int32) {
         guard let peer = peers.removeValue(forKey: descriptor) else { return }
+        floors[descriptor] = lastNumber
         if table.close(descriptor: descriptor) { onLastConnectionClosed?(peer) }
     }
 }

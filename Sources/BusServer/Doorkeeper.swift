@@ -15,13 +15,16 @@ public final class Doorkeeper {
     private let socket: AdmissionSocket
 
     /// To be made before the sockets that it guards are bound.
+    ///
+    /// - Parameter connections: numbers the connections; nil: they have no numbers.
     public init(
-        _ context: Context, _ loop: Loop, policy: @escaping (_ domain: String, _ peer: PeerAddress) -> Admission
+        _ context: Context, _ loop: Loop, _ connections: ConnectionGuard? = nil,
+        policy: @escaping (_ domain: String, _ peer: PeerAddress) -> Admission
     ) throws(ZeroMQError) {
         socket = try AdmissionSocket(context, loop) { request in
             guard let peer = PeerAddress(zmqPeerAddress: request.address), case .admit = policy(request.domain, peer)
             else { return nil }
-            return ""
+            return connections.map { "\($0.number())" } ?? ""
         }
     }
 }

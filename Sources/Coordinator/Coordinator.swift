@@ -91,10 +91,10 @@ public final class Coordinator: BusLifetime {
             try PeerAddressTest.run(at: "\(directory.internalDirectory)/test.sock")
             context = try Context()
             // The modes of the sockets decide which users connect. What a client may do is decided for each request.
-            doorkeeper = try Doorkeeper(context, loop) { _, _ in .admit }
             service = ServiceManager(environment: CurrentProcess.environment)
             connections = ConnectionGuard(
                 loop, perUser: current.connectionsPerUser, total: current.connections, logger: logger)
+            doorkeeper = try Doorkeeper(context, loop, connections) { _, _ in .admit }
             let sockets = SocketMaker(context, directory, group, inherited)
             let workerServer = try sockets.internalServer(directory.workersSocket, domain: "workers")
             let eventServer = try sockets.eventServer()

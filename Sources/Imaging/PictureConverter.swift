@@ -29,12 +29,7 @@ public final class PictureConverter {
 
     /// - Throws: `formatUnsupported` if no such picture can be made of the device's pixel format.
     public init(from layout: FrameLayout, to request: PictureRequest) throws(BusError) {
-        guard let format = SourceFormat(layout.pixelFormat) else {
-            throw BusError(
-                .formatUnsupported,
-                "frames of \(layout.pixelFormat.name) are available as native only; choose another format of the "
-                    + "device")
-        }
+        guard let format = SourceFormat(layout.pixelFormat) else { throw Self.unconvertible(layout.pixelFormat) }
         guard let reader = FrameReader(format, layout) else {
             throw BusError(.formatUnsupported, "the device reports an impossible layout for \(layout.pixelFormat.name)")
         }
@@ -56,6 +51,17 @@ public final class PictureConverter {
 
     /// Whether pictures can be made of frames of a pixel format at all.
     public static func converts(_ format: PixelFormat) -> Bool { SourceFormat(format) != nil }
+
+    /// Why no pictures can be made of frames of a pixel format; nil: they can.
+    public static func obstacle(to format: PixelFormat) -> BusError? {
+        converts(format) ? nil : unconvertible(format)
+    }
+
+    private static func unconvertible(_ format: PixelFormat) -> BusError {
+        BusError(
+            .formatUnsupported,
+            "frames of \(format.name) are available as native only; choose another format of the device")
+    }
 
     /// - Parameter known: what planes went through last until now.
     private static func way(

@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func acknowledgement() throws {
-        #expect(try check(Announcement.ack, on: .ack(nonce: "n")) == [:])
+        #expect(try check(Announcement.ack(refused: nil), on: .ack(nonce: "n")) == [:])
     }
 
     @Test func failureIsReadBackAsTheSameError() throws {

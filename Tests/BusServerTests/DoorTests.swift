@@ -132,6 +132,44 @@ import ZeroMQ
         withExtendedLifetime((keeper, second)) {}
     }
 
+    @Test func `what a connection has left behind does not count for the next one with the same descriptor`() throws {
+        let guardian = ConnectionGuard(loop, perUser: 10, total: 10, logger: Logger(label: "test"))
+        let keeper = try Doorkeeper(context, loop, guardian) { _, _ in .admit }
+        let server = try server(.extendedPublish, "s")
+        try server.socket.set(.xpubVerbose, 1)
+        guardian.add(server)
+        let incoming = Message()
+        var isTried = false
+        for _ in 0..<50 where !isTried {
+            var first: Socket? = try client(.subscribe, "s")
+            #expect(try loop.run { guardian.count == 1 && server.socket.readiness().canReceive })
+            let descriptor = guardian.unread.first?.connection
+            withExtendedLifetime(first) {}
+            first = nil
+            #expect(try loop.run { guardian.count == 0 })
+            // Its subscription has not been read yet, and the next one comes in.
+            let second = try client(.subscribe, "s")
+            var late: [Bool] = []
+            #expect(
+                try loop.run {
+                    while (try? server.socket.receive(into: incoming)) == true {
+                        guard incoming.bytes.first == 1, let connection = incoming.connection else { continue }
+                        guardian.update()
+                        late.append(guardian.isLate(incoming, from: connection))
+                    }
+                    return late.count == 2
+                })
+            isTried = guardian.unread.first?.connection == descriptor
+            if isTried { #expect(late == [true, false]) }
+            withExtendedLifetime(second) {}
+            // It leaves before the next try.
+            guardian.shutDown { _, _ in true }
+            try second.set(.reconnectInterval, -1)
+        }
+        #expect(isTried)
+        withExtendedLifetime(keeper) {}
+    }
+
     /// So many peers that have come in, whose connections nobody has been told of, and that don't come again.
     private func crowd(_ count: Int, at server: ServerSocket) throws -> [Socket] {
         CurrentProcess.raiseDescriptorLimit()

@@ -11,9 +11,12 @@ import sys
 import time
 import unittest
 
+import zmq
+
 import camerabus
 import vectors
 from camerabus import CaptureError
+from camerabus.subscription import Subscription
 from live import Image, LiveTestCase, read_luma, TIMEOUT
 
 
@@ -104,6 +107,28 @@ class Frames(LiveTestCase):
             raise AssertionError("nothing was refused")
 
         self.assertIsInstance(asyncio.run(look()), camerabus.FormatUnsupported)
+
+    def test_too_many_subscriptions_are_refused_in_words(self) -> None:
+        topics = [f"frame/{self.first}/gray:{number}x0/" for number in range(1, 1100)]
+        endpoint = self.client._open.media_endpoint(self.first)
+        with zmq.Context() as context:
+            subscription = Subscription(context, endpoint, [], 2000)
+            try:
+                while not subscription.begin():
+                    subscription.socket.poll(TIMEOUT * 1000)
+                for part in (topics[:500], topics[500:]):
+                    for topic in part:
+                        subscription.socket.setsockopt(zmq.SUBSCRIBE, topic.encode())
+                    subscription.probe()
+                    while subscription.is_probing:
+                        subscription.socket.poll(TIMEOUT * 1000)
+                        subscription.receive()
+            except camerabus.LimitExceeded as error:
+                self.assertEqual(error.data["limit"], "subscriptions")
+            else:
+                self.fail("nothing was refused")
+            finally:
+                subscription.close()
 
     def test_renditions_that_are_none(self) -> None:
         file = vectors.files().get("renditions") if (vectors.PROTOCOL / "vectors").is_dir() else None

@@ -321,6 +321,17 @@ class Settings(rig.WebTestCase):
         # News of the camera may ask again.
         self.assertIn(sent(self.page).count("device.formats"), range(1, 20))
 
+    def test_a_camera_without_places_shows_its_whole_picture(self) -> None:
+        for number in range(1, 9):
+            frames = self.client.frames("cam0", rendition=f"gray:{16 * number}x0")
+            self.addCleanup(frames.close)
+            next(frames)
+        self.open_camera()
+        whole = self.client.call("device.get", {"device": "cam0"})["device"]["activeFormat"]["width"]
+        self.page.wait(f"document.querySelector('canvas.picture').width === {whole}")
+        sequence = "Number(document.querySelector('.picture').dataset.sequence)"
+        self.page.wait(f"{sequence} > {self.page.evaluate(sequence)} + 3")
+
     def test_profiles_put_settings_back(self) -> None:
         self.open_camera()
         self.page.click("[data-group=Profiles] summary")

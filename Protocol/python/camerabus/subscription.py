@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections import deque
 from typing import Iterable, Sequence, TypeAlias
@@ -11,6 +12,7 @@ import zmq
 
 from .core import Core
 from .credit import CreditSubscription
+from .errors import CaptureError
 from .links import Link
 from .steps import Socket, Steps, Wait, is_over
 
@@ -79,12 +81,20 @@ class Subscription:
             elif topic.startswith(b"ack/"):
                 if topic == self._probe:
                     self._forget_probe()
+                    self._look_for_refusal(message)
                 elif topic == self._ack:
                     self._forget_ack()
+                    self._look_for_refusal(message)
                     self.is_in_force = True
                     self.connections += 1
             else:
                 return message
+
+    @staticmethod
+    def _look_for_refusal(message: Message) -> None:
+        # There are more subscriptions than one connection may have: the last ones are not in force.
+        if len(message) > 1 and b'"error"' in message[1].bytes:
+            raise CaptureError.from_header(json.loads(message[1].bytes)["error"])
 
     def probe(self) -> None:
         """Asks for a word that comes behind all that is on its way: a program that was stopped finds its messages

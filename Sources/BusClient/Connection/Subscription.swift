@@ -167,7 +167,10 @@ final class Subscription {
             isWelcome = true
             return askForAcknowledgement()
         } else if topic.starts(with: "ack/".utf8) {
-            if let nonce, topic.elementsEqual(Topic.ack(nonce: nonce).bytes) { acknowledged() }
+            if let nonce, topic.elementsEqual(Topic.ack(nonce: nonce).bytes) {
+                if let error = Self.refusal(message) { return close(.refused(error)) }
+                acknowledged()
+            }
             if let probe, topic.elementsEqual(Topic.ack(nonce: probe).bytes) { judgeSilence(after: probe) }
             finishFlush(String(decoding: topic, as: UTF8.self))
             return
@@ -188,6 +191,12 @@ final class Subscription {
     }
 
     // MARK: Opening
+
+    // Why some subscriptions of this connection are not in force.
+    private static func refusal(_ message: [Message]) -> BusError? {
+        guard message.count > 1, let body = try? JSONValue(parsing: message[1].bytes) else { return nil }
+        return body["error"].map { BusError(header: $0) }
+    }
 
     private func askForAcknowledgement() {
         guard opened != nil else { return }

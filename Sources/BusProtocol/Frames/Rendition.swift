@@ -30,6 +30,10 @@ public struct Rendition: Hashable, Sendable {
     public var isVideoMirrored = false
 
     public init(_ encoding: Encoding) { self.encoding = encoding }
+
+    /// It is available to everybody at any time, and counts for no limit: the device's own picture, and the one that
+    /// every program can read.
+    public var isAlwaysMade: Bool { self == Rendition(.native) || self == Rendition(.jpeg) }
 }
 
 extension Rendition: CustomStringConvertible {

@@ -22,6 +22,9 @@ public struct SoundRendition: Hashable, Sendable {
         self.channels = channels
     }
 
+    /// It is available to everybody at any time, and counts for no limit: the sound as the microphone gives it.
+    public var isAlwaysMade: Bool { self == SoundRendition(.native) }
+
     /// Reads a rendition as it stands in a topic.
     ///
     /// - Throws: `invalidParams` {path: `rendition`, why} that says which part is wrong.

@@ -60,7 +60,9 @@ public enum TopicTable {
             header: nil),
         Entry(
             topic: "ack/<nonce>/", socket: "all", summary: "Once, when a client subscribes to it.",
-            header: .object([], additional: true)),
+            header: .object(
+                [.optional("error", refusal.described("Subscriptions of this connection are refused: this is why."))],
+                additional: true)),
         Entry(
             topic: "frame/<device>/<rendition>/", socket: "media", summary: "A frame, or the reason why it is missing.",
             header: .anyOf([frame, failure]), hasPayload: true),
@@ -276,15 +278,15 @@ extension TopicTable {
         [
             .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
             .required("rendition", .string()),
-            .required(
-                "error",
-                .object(
-                    [
-                        .required("reason", .string(minLength: 1)), .required("message", .string()),
-                        .optional("data", .object([], additional: true)),
-                    ], additional: true)),
+            .required("error", refusal),
         ], additional: true
     ).described("Nothing follows: this is why.")
+
+    private static let refusal = Schema.object(
+        [
+            .required("reason", .string(minLength: 1)), .required("message", .string()),
+            .optional("data", .object([], additional: true)),
+        ], additional: true)
 }
 
 extension Schema {

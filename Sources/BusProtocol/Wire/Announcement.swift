@@ -59,8 +59,11 @@ public enum Announcement {
         ]).serialized
     }
 
-    /// `ack/<nonce>/`: there is nothing to say but that it came.
-    public static let ack: [UInt8] = Array("{}".utf8)
+    /// `ack/<nonce>/`: there is nothing to say but that it came, unless subscriptions of the connection are refused.
+    public static func ack(refused error: BusError?) -> [UInt8] {
+        guard let error else { return Array("{}".utf8) }
+        return JSONValue.object(["error": error.headerJSON]).serialized
+    }
 
     /// In place of frames, on the topic that was subscribed to: why it can't be made.
     public static func failure(device: String, rendition: String, error: BusError) -> [UInt8] {

@@ -16,6 +16,8 @@ public enum BusLimits {
     public static let maxRenditions = 8
     /// Connections of one user to one process of the bus: the coordinator, or one device's worker.
     public static let connectionsPerUser = 128
+    /// Subscriptions of one connection.
+    public static let maxSubscriptions = 1024
     /// Bytes of a topic. A longer subscription only watches.
     public static let maxTopicBytes = 256
     /// Characters (Unicode code points) of `key`, beside `method`.
@@ -38,7 +40,7 @@ public enum BusLimits {
     /// The names of the limits, in `bus.hello` and in the `limit` member of a `limitExceeded`.
     public enum Name: String, Hashable, Sendable, CaseIterable {
         case requestBytes, messageBytes, depth, renditions, connectionsPerUser, topicBytes, keyCharacters,
-            devicesPerLock
+            devicesPerLock, subscriptions
     }
 
     /// The limit of that name.
@@ -52,6 +54,7 @@ public enum BusLimits {
         case .topicBytes: maxTopicBytes
         case .keyCharacters: maxKeyCharacters
         case .devicesPerLock: maxDevicesPerLock
+        case .subscriptions: maxSubscriptions
         }
     }
 

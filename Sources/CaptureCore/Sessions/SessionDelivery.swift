@@ -19,7 +19,10 @@ public struct SessionDelivery: Hashable, Sendable {
 
     /// {output, type, device, mediaType, topic, rendition, width, height, frameRate, mirrored,
     /// activeVideoStabilizationMode, sampleFormat, rate, channels, why}; what is of sound only is null.
-    public var json: JSONValue {
+    ///
+    /// - Parameter refused: why the device refuses the rendition; nil: it does not.
+    public func json(refused: String?) -> JSONValue {
+        let why = [why, refused].compactMap(\.self).joined(separator: " ")
         let topic = rendition.map { Topic.frame(connection.input, $0.description).text }
         return [
             "output": .string(connection.output), "type": .string(kind.rawValue), "device": .string(connection.input),
@@ -28,7 +31,7 @@ public struct SessionDelivery: Hashable, Sendable {
             "width": JSONValue(dimensions.width), "height": JSONValue(dimensions.height),
             "frameRate": frameRate.map(Self.rate) ?? .null, "mirrored": .bool(isMirrored),
             "activeVideoStabilizationMode": .string(activeVideoStabilizationMode.rawValue),
-            "sampleFormat": .null, "rate": .null, "channels": .null, "why": why.map(JSONValue.string) ?? .null,
+            "sampleFormat": .null, "rate": .null, "channels": .null, "why": why.isEmpty ? .null : .string(why),
         ]
     }
 

@@ -12,8 +12,8 @@ public struct SessionSoundDelivery: Hashable, Sendable {
     public var rate: Int
     public var channels: Int
 
-    /// As ``SessionDelivery/json``, with what is of pictures only null, and {sampleFormat, rate, channels}.
-    public var json: JSONValue {
+    /// As ``SessionDelivery/json(refused:)``, with what is of pictures only null, and {sampleFormat, rate, channels}.
+    public func json(refused: String?) -> JSONValue {
         let topic = rendition.map {
             MediaTopic(.audio, device: connection.input, renditionText: $0.description).text
         }
@@ -23,7 +23,7 @@ public struct SessionSoundDelivery: Hashable, Sendable {
             "rendition": (rendition?.description).map(JSONValue.string) ?? .null, "width": .null, "height": .null,
             "frameRate": .null, "mirrored": false, "activeVideoStabilizationMode": "off",
             "sampleFormat": .string(sampleFormat.rawValue), "rate": JSONValue(rate), "channels": JSONValue(channels),
-            "why": .null,
+            "why": refused.map(JSONValue.string) ?? .null,
         ]
     }
 }

@@ -68,15 +68,21 @@ final class EventSocket {
             let connection = frames.first?.connection
             // A descriptor's number may be a new connection's: the end of the old one comes first.
             connections.update()
-            if frame.first == 0, let connection { counter.unsubscribed(connection) }
-            if frame.first == 1, let connection, !counter.subscribed(connection) {
-                connections.shutDown(connection)
-                continue
+            if let connection, let message = frames.first, connections.isLate(message, from: connection) { continue }
+            if frame.first == 0, let connection { counter.unsubscribed(connection, bytes: frame.count) }
+            var verdict = SubscriptionCounter.Verdict.accepted
+            if frame.first == 1, let connection {
+                verdict = counter.subscribed(connection, bytes: frame.count)
+                if verdict == .excessive {
+                    connections.shutDown(connection)
+                    continue
+                }
             }
             guard frame.first == 1, let prefix = String(validating: frame.dropFirst(), as: UTF8.self) else { continue }
             if case .ack = Topic.parse(prefix.utf8) {
-                send(prefix, [:])
-            } else {
+                let refusal = connection.flatMap(counter.refusal)
+                send(prefix, refusal.map { ["error": $0.headerJSON] } ?? [:])
+            } else if verdict == .accepted {
                 let now = MonotonicClock.now()
                 for publication in store.current(matching: prefix)
                 where pacer?.isTime(for: publication.topic, at: now) == true { publish(publication) }

@@ -241,7 +241,7 @@ final class WorkerHandle {
         for name in ["isOpen", "isStreaming"] { status[name] = false }
         for name in [
             "stream", "memory", "busySince", "asOf", "kernelPriority", "systemPressureState", "subscribers", "zoomRamp",
-            "scene",
+            "refused", "scene",
         ] {
             status[name] = .null
         }

@@ -35,11 +35,11 @@ extension SessionRegistry {
                 entry.session.deliveries(
                     of: input.device, delivery, position: position(input.device),
                     stabilization: stabilization(input.device)
-                ).map(\.json)
+                ).map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
             case .heard(let microphone)?:
                 entry.session.soundDeliveries(
                     of: input.device, microphone, since: entry.soundFormats[input.device]
-                ).map(\.json)
+                ).map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
             case .pending?, .denied?, nil: []
             }
         }
@@ -65,7 +65,7 @@ extension SessionRegistry {
         for input in session.inputs {
             if input.mediaType == .audio {
                 let (sound, why) = soundForecast(session, input.device)
-                resolved += sound.map(\.json)
+                resolved += sound.map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
                 explanation += why
                 continue
             }
@@ -75,7 +75,7 @@ extension SessionRegistry {
                 resolved += session.deliveries(
                     of: input.device, delivery, position: position(input.device),
                     stabilization: stabilization(input.device)
-                ).map(\.json)
+                ).map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
             }
         }
         return (resolved, explanation + bandwidthSentences(session))
@@ -89,6 +89,10 @@ extension SessionRegistry {
         else { return nil }
         let others = claims(on: device).filter { $0.entry !== entry }
         return decision(device, worker, formats, [Claim(entry: entry, candidate: session)] + others, held(device))
+    }
+
+    private func refusal(of rendition: String?, _ device: String) -> String? {
+        rendition.flatMap { workers[device]?.refusal(of: $0) }
     }
 
     private func stabilization(_ device: String) -> VideoStabilizationMode {

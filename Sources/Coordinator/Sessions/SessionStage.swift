@@ -22,6 +22,7 @@ final class SessionStage {
         var activeFormat: JSONValue
         var frameDuration: JSONValue
         var subscribers: JSONValue
+        var refused: JSONValue
         var lock: String?
         var stabilization: String?
     }
@@ -111,6 +112,9 @@ extension WorkerHandle {
         }
         return counts
     }
+
+    /// Why a rendition is refused that subscribers want; nil: it is not.
+    func refusal(of rendition: String) -> String? { status["refused"]?[rendition]?.string }
 
     /// How the device is set; nil: not known.
     var setting: StreamSetting? {

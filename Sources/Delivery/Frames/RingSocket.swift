@@ -17,7 +17,7 @@ package final class RingSocket<Form: Hashable> {
         var timer: Loop.Token?
         /// The rendition that it requested, in its own spelling; nil before the request.
         var text: String?
-        /// nil while the requested rendition cannot be made.
+        /// nil before the request.
         var rendition: Form?
         /// The last ring that it received.
         var ring = ""
@@ -29,6 +29,8 @@ package final class RingSocket<Form: Hashable> {
         var isCut = false
         let peer: ConnectionGuard.Peer
         let user: User
+
+        var client: RenditionClient { RenditionClient(.reader(socket.rawValue), uid: user.uid) }
 
         init(_ socket: PacketSocket, _ peer: PeerCredentials) {
             self.socket = socket
@@ -59,12 +61,14 @@ package final class RingSocket<Form: Hashable> {
     package private(set) var cutCount: UInt64 = 0
     /// Whether a user may connect.
     package var admits: (PeerCredentials) -> Bool = { _ in false }
-    /// Called when a reader requests a rendition, which may have other readers already.
-    package var onRequest: (String) throws(BusError) -> Form = { (_: String) throws(BusError) -> Form in
+    /// Reads the rendition that a reader requests.
+    package var form: (String) throws(BusError) -> Form = { (_: String) throws(BusError) -> Form in
         throw BusError(.shuttingDown, "The worker is ending.")
     }
-    /// Called when a rendition has lost its last reader.
-    package var onLeave: (Form) -> Void = { _ in }
+    /// Called when a reader has requested a rendition, which may have other readers already.
+    package var onRequest: (Form, RenditionClient) -> Void = { _, _ in }
+    /// Called when a reader of a rendition has gone.
+    package var onLeave: (Form, RenditionClient) -> Void = { _, _ in }
 
     private let lasting: Form?
     private let unauthorized: BusError
@@ -129,11 +133,6 @@ package final class RingSocket<Form: Hashable> {
         guard !all.isEmpty || !errors.isEmpty else { return }
         errors = Dictionary(all.map { ($0.rendition, $0.error) }) { first, _ in first }
         for reader in connected.values { sendError(reader) }
-    }
-
-    /// Tries again the requests that were refused.
-    package func retry() {
-        for reader in connected.values where reader.rendition == nil && reader.text != nil { serve(reader) }
     }
 
     /// The process and the rendition of each reader, in the reader's spelling.
@@ -211,13 +210,14 @@ package final class RingSocket<Form: Hashable> {
     private func serve(_ reader: Reader) {
         guard let text = reader.text, !reader.isCut else { return }
         do throws(BusError) {
-            let rendition = try onRequest(text)
+            let rendition = try form(text)
             reader.rendition = rendition
+            onRequest(rendition, reader.client)
             if let ring = rings[rendition] { give(ring, to: reader) }
             sendError(reader)
         } catch {
             send(error, to: reader)
-            if error.reason == .invalidParams { close(reader) }
+            close(reader)
         }
     }
 
@@ -274,9 +274,6 @@ package final class RingSocket<Form: Hashable> {
         loop.cancel(reader.token)
         loop.cancel(reader.timer)
         _ = table.close(descriptor: descriptor)
-        guard let rendition = reader.rendition, !connected.values.contains(where: { $0.rendition == rendition }) else {
-            return
-        }
-        onLeave(rendition)
+        if let rendition = reader.rendition { onLeave(rendition, reader.client) }
     }
 }

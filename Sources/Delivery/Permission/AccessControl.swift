@@ -11,12 +11,26 @@ package final class AccessControl {
     /// Refused connections since the start of the process.
     package private(set) var refused: UInt64 = 0
 
+    /// Other users than the bus's own and root may connect.
+    private let hasOthers: Bool
+
     private static let maximumReported = 1024
 
-    package init(_ list: AccessList) { self.list = list }
+    package init(_ list: AccessList, hasOthers: Bool = true) {
+        self.list = list
+        self.hasOthers = hasOthers
+    }
 
     /// Whether the user may connect.
     package func admits(uid: UInt32, gid: UInt32) -> Bool { list.admits(uid: uid, gid: gid) }
+
+    /// What a user is, as far as shares are concerned. Of the groups only those count that the user database has.
+    package func standing(of uid: UInt32) -> RenditionShares.Standing {
+        if uid == 0 || !hasOthers { return .administrator }
+        if uid == list.policy.owner { return .bus }
+        if uid == list.policy.gateway { return .gateway }
+        return list.policy.role(uid: uid, groups: []) == .admin ? .administrator : .user
+    }
 
     /// Whether the user may connect; a refusal is counted, and notified once for each user.
     package func admit(uid: UInt32, gid: UInt32, pid: Int32) -> Bool {

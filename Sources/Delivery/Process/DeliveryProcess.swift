@@ -83,12 +83,12 @@ package final class DeliveryProcess {
         do {
             loop = try Loop()
             context = try Context()
-            access = AccessControl(options.access)
-            doorkeeper = try Doorkeeper(context, loop) { [access] _, peer in
-                access.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
-            }
+            access = AccessControl(options.access, hasOthers: group != nil)
             connections = ConnectionGuard(
                 loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
+            doorkeeper = try Doorkeeper(context, loop, connections) { [access] _, peer in
+                access.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
+            }
             socket = try MediaSocket(
                 context, loop, connections, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group,
                 waitingMessages: options.waitingMessages)

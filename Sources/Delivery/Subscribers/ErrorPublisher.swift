@@ -25,6 +25,8 @@ package final class ErrorPublisher {
 
     /// Nanoseconds from one message to the next.
     private static let distance: Int64 = 2_000_000
+    /// Errors that wait to be sent; further ones come with the next round.
+    private static let maximumWaiting = 8192
 
     package init(device: String, _ loop: Loop, _ socket: MediaSocket) {
         self.device = device
@@ -36,6 +38,12 @@ package final class ErrorPublisher {
     package func publish(_ topic: SubscribedTopic, _ error: BusError) {
         add(topic, error)
         next()
+    }
+
+    /// Publishes, once, the error of a subscription that is not remembered.
+    package func refuse(_ topic: [UInt8], _ error: BusError) {
+        guard case .media(let media) = Topic.parse(topic), media.device == device else { return }
+        publish(SubscribedTopic(topic: topic, text: media.renditionText, kind: media.kind), error)
     }
 
     /// Publishes a failing topic's error again, for a further subscriber.
@@ -63,7 +71,15 @@ package final class ErrorPublisher {
         next()
     }
 
+    /// Nobody subscribes to the topic any more.
+    package func forget(_ topic: [UInt8]) {
+        guard let known = reasons.keys.first(where: { $0.topic == topic }) else { return }
+        reasons[known] = nil
+        waiting.removeAll { $0 == known }
+    }
+
     private func add(_ topic: SubscribedTopic, _ error: BusError) {
+        guard reasons[topic] != nil || waiting.count < Self.maximumWaiting else { return }
         if reasons.updateValue(error, forKey: topic) == nil { waiting.append(topic) }
     }
 

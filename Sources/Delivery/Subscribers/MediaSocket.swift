@@ -13,14 +13,18 @@ package final class MediaSocket {
     private var counter = SubscriptionCounter()
     private var stalls = StallDetector()
     private var poller: SubscriptionPoller?
+    /// The user of each connection that has subscribed: also when it has ended, until its topics are removed.
+    private var users: [Int32: UInt32] = [:]
     private let incoming = Message()
     private let outgoing = Message()
-    /// Called when a topic gets its first subscriber, and for each barrier.
-    package var onSubscribe: (([UInt8]) -> Void)?
-    /// Called when a topic gets a further subscriber.
-    package var onFurtherSubscriber: (([UInt8]) -> Void)?
-    /// Called when a topic has lost its last subscriber.
-    package var onUnsubscribe: (([UInt8]) -> Void)?
+    /// Called for each barrier, with why subscriptions of its connection are refused, if they are.
+    package var onBarrier: ((_ topic: [UInt8], BusError?) -> Void)?
+    /// Called for each subscription that is refused because its connection has too many.
+    package var onRefused: ((_ topic: [UInt8], BusError) -> Void)?
+    /// Called for each subscription of a client, whether or not the topic has others already.
+    package var onSubscribe: ((_ topic: [UInt8], _ client: RenditionClient, _ isFirst: Bool) -> Void)?
+    /// Called when a client no longer subscribes to a topic.
+    package var onUnsubscribe: ((_ topic: [UInt8], _ client: RenditionClient) -> Void)?
 
     /// Frames that wait for a slow subscriber.
     package static let waitingFrames = 2
@@ -53,7 +57,8 @@ package final class MediaSocket {
         connections.onClosed = { [weak self] connection in
             guard let self else { return }
             counter.closed(connection)
-            unsubscribed(table.close(connection))
+            unsubscribed(table.close(connection), by: connection)
+            users[connection] = nil
         }
         poller = SubscriptionPoller(loop, server.socket) { [weak self] in self?.read() }
     }
@@ -153,36 +158,58 @@ package final class MediaSocket {
             let connection = incoming.connection
             // A descriptor's number may belong to a new connection: the end of the old one is handled first.
             connections.update()
+            if let connection, connections.isLate(incoming, from: connection) { continue }
             switch (kind, connection) {
             case (1, let connection?):
-                guard counter.subscribed(connection) else {
-                    connections.shutDown(connection)
-                    continue
+                switch counter.subscribed(connection, bytes: bytes.count) {
+                case .accepted: subscribed(topic, connection)
+                case .refused: refused(topic, connection)
+                case .excessive: connections.shutDown(connection)
                 }
-                subscribed(topic, connection)
             case (0, let connection?):
-                counter.unsubscribed(connection)
-                if table.unsubscribe(topic, by: connection) { onUnsubscribe?(topic) }
-            case (0, nil): unsubscribed(table.sweep(topic) { connections.isOpen($0) })
+                counter.unsubscribed(connection, bytes: bytes.count)
+                if table.unsubscribe(topic, by: connection) { unsubscribed([topic], by: connection) }
+            case (0, nil):
+                for (connection, topics) in table.sweep(topic, isOpen: { connections.isOpen($0) }) {
+                    unsubscribed(topics, by: connection)
+                    users[connection] = nil
+                }
             default: break
             }
         }
     }
 
+    private func refused(_ topic: [UInt8], _ connection: Int32) {
+        guard let error = counter.refusal(connection) else { return }
+        if isBarrier(topic) { onBarrier?(topic, error) } else { onRefused?(topic, error) }
+    }
+
+    // A barrier is answered each time and not remembered.
+    private func isBarrier(_ topic: [UInt8]) -> Bool {
+        guard topic.starts(with: Self.barrier), case .ack = Topic.parse(topic) else { return false }
+        return true
+    }
+
     private func subscribed(_ topic: [UInt8], _ connection: Int32) {
-        // A barrier is answered each time and not remembered.
-        if topic.starts(with: Self.barrier) {
-            onSubscribe?(topic)
+        if let uid = connections.peer(of: connection)?.uid { users[connection] = uid }
+        let client = client(connection)
+        if isBarrier(topic) {
+            onBarrier?(topic, nil)
             return
         }
         switch table.subscribe(topic, by: connection) {
-        case .first: onSubscribe?(topic)
-        case .further: onFurtherSubscriber?(topic)
+        case .first: onSubscribe?(topic, client, true)
+        case .further: onSubscribe?(topic, client, false)
         case .repeated, .ignored: break
         }
     }
 
-    private func unsubscribed(_ topics: [[UInt8]]) {
-        for topic in topics { onUnsubscribe?(topic) }
+    private func unsubscribed(_ topics: [[UInt8]], by connection: Int32) {
+        for topic in topics { onUnsubscribe?(topic, client(connection)) }
+    }
+
+    // The kernel could not say whose a connection is that ended at once: that user has the least share.
+    private func client(_ connection: Int32) -> RenditionClient {
+        RenditionClient(.subscriber(connection), uid: users[connection] ?? .max)
     }
 }

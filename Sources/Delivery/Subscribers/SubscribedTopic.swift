@@ -19,12 +19,8 @@ package struct SubscribedTopic: Hashable {
 /// What a subscription or its end changes.
 package enum SubscriptionChange: Equatable {
     case none
-    /// The topic is to be published once: the subscriber's barrier.
-    case acknowledge([UInt8])
-    /// The renditions to be made have changed.
+    /// The renditions to be made have changed, or one of them has a further client.
     case wanted
-    /// The topic is newly refused.
-    case refused(SubscribedTopic, BusError)
-    /// A refused topic has lost its last subscriber.
+    /// A topic for which nothing is made has lost its last subscriber.
     case forgotten
 }

@@ -7,11 +7,8 @@ import BusProtocol
 struct SubscriberTable {
     private var holders: [[UInt8]: Set<Int32>] = [:]
     private var topics: [Int32: Set<[UInt8]>] = [:]
-    /// Subscriptions that were ignored because there are too many.
+    /// Subscriptions that were ignored because they are too long.
     private(set) var ignored: UInt64 = 0
-
-    /// Topics of one connection.
-    private static let maximumTopics = 256
 
     /// The topics of each connection.
     var subscriptions: [Int32: Set<[UInt8]>] { topics }
@@ -20,7 +17,7 @@ struct SubscriberTable {
     enum Subscription { case first, further, repeated, ignored }
 
     mutating func subscribe(_ topic: [UInt8], by connection: Int32) -> Subscription {
-        guard topic.count <= BusLimits.maxTopicBytes, topics[connection, default: []].count < Self.maximumTopics else {
+        guard topic.count <= BusLimits.maxTopicBytes else {
             ignored += 1
             return .ignored
         }
@@ -29,33 +26,34 @@ struct SubscriberTable {
         return holders[topic]?.count == 1 ? .first : .further
     }
 
-    /// - Returns: true if it was the topic's last.
+    /// - Returns: whether it had subscribed.
     mutating func unsubscribe(_ topic: [UInt8], by connection: Int32) -> Bool {
         guard topics[connection]?.remove(topic) != nil else { return false }
         if topics[connection]?.isEmpty == true { topics[connection] = nil }
-        return remove(connection, from: topic)
+        remove(connection, from: topic)
+        return true
     }
 
     /// The connection has ended.
     ///
-    /// - Returns: the topics that have lost their last subscriber.
+    /// - Returns: the topics that it had.
     mutating func close(_ connection: Int32) -> [[UInt8]] {
-        (topics.removeValue(forKey: connection) ?? []).filter { remove(connection, from: $0) }
+        let topics = topics.removeValue(forKey: connection) ?? []
+        for topic in topics { remove(connection, from: topic) }
+        return Array(topics)
     }
 
     /// A connection that had subscribed to the topic has ended: removes all connections that are not open any more.
     ///
     /// The end of a connection may be reported before its subscription is read.
     ///
-    /// - Returns: the topics that have lost their last subscriber.
-    mutating func sweep(_ topic: [UInt8], isOpen: (Int32) -> Bool) -> [[UInt8]] {
-        (holders[topic] ?? []).filter { !isOpen($0) }.flatMap { close($0) }
+    /// - Returns: the topics that each of them had.
+    mutating func sweep(_ topic: [UInt8], isOpen: (Int32) -> Bool) -> [(connection: Int32, topics: [[UInt8]])] {
+        (holders[topic] ?? []).filter { !isOpen($0) }.map { ($0, close($0)) }
     }
 
-    private mutating func remove(_ connection: Int32, from topic: [UInt8]) -> Bool {
+    private mutating func remove(_ connection: Int32, from topic: [UInt8]) {
         holders[topic]?.remove(connection)
-        guard holders[topic]?.isEmpty == true else { return false }
-        holders[topic] = nil
-        return true
+        if holders[topic]?.isEmpty == true { holders[topic] = nil }
     }
 }

@@ -12,7 +12,7 @@ package struct SubscriptionTable {
     private var renditions: RenditionTable<Rendition>
 
     /// - Parameters:
-    ///   - maximumRenditions: distinct renditions that are made at the same time.
+    ///   - maximumRenditions: distinct renditions that are made at the same time, in addition to `native` and `jpeg`.
     ///   - maximumTopics: distinct topics that are remembered.
     package init(
         device: String, kinds: Set<MediaTopic.Kind> = [.frame, .buffer],
@@ -20,11 +20,27 @@ package struct SubscriptionTable {
     ) {
         self.device = device
         self.kinds = kinds
-        renditions = RenditionTable(maximumRenditions: maximumRenditions, maximumTopics: maximumTopics)
+        renditions = RenditionTable(shares: RenditionShares(total: maximumRenditions), maximumTopics: maximumTopics)
     }
 
-    /// The renditions to be made, in the order of their first subscription.
+    /// What each user is, as far as shares of renditions are concerned.
+    package var standing: (_ uid: UInt32) -> RenditionShares.Standing {
+        get { renditions.standing }
+        set { renditions.standing = newValue }
+    }
+
+    /// Why the device cannot give a rendition; nil: it can, or that is not known yet. Call ``recheck()`` when that may
+    /// have changed.
+    package var obstacle: (Rendition) -> BusError? {
+        get { renditions.obstacle }
+        set { renditions.obstacle = newValue }
+    }
+
+    /// The renditions to be made, in the order in which they got their places.
     package var wanted: [Wanted] { renditions.wanted }
+
+    /// The renditions that are made, and some of those that the device could give in another format.
+    package var demanded: [Rendition] { renditions.demanded }
 
     /// Topics that are remembered.
     package var count: Int { renditions.count }
@@ -33,40 +49,55 @@ package struct SubscriptionTable {
     package var ignored: UInt64 { renditions.ignored }
 
     /// Topics that get an error instead of frames.
-    package var refused: [(topic: SubscribedTopic, error: BusError)] { renditions.refused }
+    package var refused: [ErrorPublisher.Refusal] { renditions.refused }
+
+    /// Renditions whose readers get an error instead of rings.
+    package var refusedRings: [(rendition: Rendition, error: BusError)] { renditions.refusedRings }
+
+    /// Renditions that are not made, and why.
+    package var refusedRenditions: [(rendition: Rendition, error: BusError)] { renditions.refusedForms }
 
     /// The error of a refused topic.
-    package func refusal(of bytes: [UInt8]) -> (topic: SubscribedTopic, error: BusError)? {
+    package func refusal(of bytes: [UInt8]) -> ErrorPublisher.Refusal? {
         guard case .media(let topic) = Topic.parse(bytes) else { return nil }
         return renditions.refusal(of: SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind))
     }
 
-    /// Adds a subscription; the topic may have others already.
-    package mutating func subscribe(_ bytes: [UInt8]) -> SubscriptionChange {
+    /// The topics that were refused since the last call, each with its error.
+    package mutating func takeRefusals() -> [ErrorPublisher.Refusal] { renditions.takeRefusals() }
+
+    /// Adds a client's subscription; the topic may have others already.
+    package mutating func subscribe(_ bytes: [UInt8], by client: RenditionClient) -> SubscriptionChange {
         switch Topic.parse(bytes) {
-        case .ack: return .acknowledge(bytes)
         case .media(let topic) where topic.device == device:
             let rendition = Result { () throws(BusError) in try parsed(topic) }
-            return renditions.add(SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind), rendition)
+            return renditions.add(
+                SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind), rendition, by: client)
         default: return .none
         }
     }
 
-    /// Removes a topic that has lost its last subscriber.
-    package mutating func unsubscribe(_ bytes: [UInt8]) -> SubscriptionChange {
+    /// A client no longer subscribes to the topic.
+    package mutating func unsubscribe(_ bytes: [UInt8], by client: RenditionClient) -> SubscriptionChange {
         guard case .media(let topic) = Topic.parse(bytes), topic.device == device else { return .none }
-        return renditions.remove(SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind))
+        return renditions.remove(
+            SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind), by: client)
     }
 
     /// Adds a reader of a rendition's rings. ``wanted`` may change.
-    package mutating func wantRing(_ text: String) throws(BusError) -> Rendition {
-        let rendition = try Rendition(parsing: text)
-        try renditions.addRing(rendition)
-        return rendition
+    package mutating func wantRing(_ rendition: Rendition, by client: RenditionClient) -> SubscriptionChange {
+        renditions.addRing(rendition, by: client)
     }
 
-    /// The rendition's rings have lost their last reader. ``wanted`` may change.
-    package mutating func unwantRing(_ rendition: Rendition) { renditions.removeRing(rendition) }
+    /// A client no longer reads the rendition's rings. ``wanted`` may change.
+    package mutating func unwantRing(_ rendition: Rendition, by client: RenditionClient) -> SubscriptionChange {
+        renditions.removeRing(rendition, by: client)
+    }
+
+    /// Decides anew what the device can give.
+    ///
+    /// - Returns: whether ``wanted`` has changed.
+    package mutating func recheck() -> Bool { renditions.recheck() }
 
     private func parsed(_ topic: MediaTopic) throws(BusError) -> Rendition {
         if kinds.contains(topic.kind) { return try topic.rendition() }

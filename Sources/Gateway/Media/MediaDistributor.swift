@@ -36,6 +36,8 @@ final class MediaDistributor {
         let device: String
         /// The permission that it needs: pictures or sound.
         let media: AuthorizationMedia
+        /// The bus makes it whatever else it makes.
+        let isAlwaysMade: Bool
         /// Messages that are kept of it, where each stands for itself: one, but of sound.
         let room: Int
         var recent = RecentMessages<MediaItem>()
@@ -45,9 +47,10 @@ final class MediaDistributor {
         /// Since when it hasn't; nil: it has.
         var unknownSince: Int64?
 
-        init(device: String, _ media: AuthorizationMedia, room: Int) {
+        init(device: String, _ media: AuthorizationMedia, isAlwaysMade: Bool, room: Int) {
             self.device = device
             self.media = media
+            self.isAlwaysMade = isAlwaysMade
             self.room = room
         }
     }
@@ -165,8 +168,10 @@ final class MediaDistributor {
         guard let run = runs[topic] ?? Self.run(topic) else { return Self.notHere }
         if let refusal = refusal(way, run) { return refusal }
         // A device makes so many renditions for all: one key must not have them all made.
-        let wanted = own.count(where: { $0 != topic && runs[$0]?.device == run.device })
-        guard wanted < Self.maximumTopicsOfDevice else { return Self.tooMany }
+        let wanted = own.count(where: {
+            $0 != topic && runs[$0]?.device == run.device && runs[$0]?.isAlwaysMade == false
+        })
+        guard run.isAlwaysMade || wanted < Self.maximumTopicsOfDevice else { return Self.tooMany }
         if runs[topic] == nil {
             guard let feed = feed(of: run.device) else { return Self.noFeed }
             run.wasKnown = events.knows(run.device)
@@ -306,10 +311,13 @@ final class MediaDistributor {
     private static func run(_ topic: [UInt8]) -> Run? {
         switch Topic.parse(topic) {
         case .media(let media)? where media.kind == .frame || media.kind == .set:
-            Run(device: media.device, .video, room: 1)
+            Run(
+                device: media.device, .video, isAlwaysMade: (try? media.rendition())?.isAlwaysMade ?? false, room: 1)
         case .media(let media)? where media.kind == .audio:
-            Run(device: media.device, .audio, room: chainRoom)
-        case .level(let device)?: Run(device: device, .audio, room: 1)
+            Run(
+                device: media.device, .audio, isAlwaysMade: (try? media.soundRendition())?.isAlwaysMade ?? false,
+                room: chainRoom)
+        case .level(let device)?: Run(device: device, .audio, isAlwaysMade: true, room: 1)
         default: nil
         }
     }
@@ -370,7 +378,8 @@ final class MediaDistributor {
         ["nearest": .null])
     private static let tooMany = BusError(
         .limitExceeded,
-        "This client has the maximum number of topics of this device. End another one first.",
+        "This client has the maximum number of topics of this device. End another one first; native and jpeg are "
+            + "always available.",
         ["limit": "renditions", "maximum": JSONValue(maximumTopicsOfDevice)])
     private static let tooManyTopics = BusError(
         .limitExceeded, "This client has the maximum number of topics. End another one first.",

@@ -5,6 +5,8 @@ const WIDTHS = [160, 320, 480, 640, 960, 1280, 1920, 2560, 3840]
 const AHEAD = 2
 /** Milliseconds until what was refused is asked for again. */
 const REFUSED_AGAIN = 1000
+/** Milliseconds for which the device's whole picture stands in for a size that the device has no place for. */
+const STAND_IN = 30000
 
 /**
  * Live pictures on canvases. Each is asked for by the message, as fast as it is drawn: a slow link, or a slow phone, sees the
@@ -36,7 +38,7 @@ export class Pictures {
    * The answer has `update()`, for when it is to lie otherwise, and `end()`.
    */
   show(wish) {
-    const view = { ...wish, isSeen: false, topic: null, last: null }
+    const view = { ...wish, isSeen: false, topic: null, last: null, standsInUntil: 0 }
     this.#views.add(view)
     this.#seen.observe(view.canvas)
     this.#sizes.observe(view.canvas)
@@ -98,6 +100,13 @@ export class Pictures {
     const feed = this.#feeds.get(topic)
     if (!feed) return
     if (header.error) {
+      if (isCrowded(header.error)) {
+        feed.views.forEach((view) => {
+          view.standsInUntil = performance.now() + STAND_IN
+          this.#choose(view)
+        })
+        if (this.#feeds.get(topic) !== feed) return
+      }
       feed.views.forEach((view) => view.failed(header.error))
       return this.#askLater(topic, feed)
     }
@@ -158,12 +167,16 @@ function draw(view, bitmap) {
   context.drawImage(bitmap, -bitmap.width / 2, -bitmap.height / 2)
 }
 
+/** Others have all places of the device; its whole picture is always available. */
+const isCrowded = ({ reason, data }) => reason === "limitExceeded" && data?.limit === "renditions"
+
 /** The topic whose picture is as wide as it is seen, or the device's own where that is no wider. */
 export function topic(view, device) {
   const rate = view.rate ? `@${view.rate}` : ""
   const format = device?.activeFormat
   const { clientWidth, clientHeight } = view.canvas
   if (!device || clientWidth === 0) return null
+  if (view.standsInUntil > performance.now()) return `frame/${device.id}/jpeg/`
   let size = ""
   if (format) {
     const lies = view.lies().rotation % 180 === 0

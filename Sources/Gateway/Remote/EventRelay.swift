@@ -63,17 +63,18 @@ final class EventRelay {
             // Before anything is counted: what comes late would count for who has the descriptor's number next.
             guard registry.seen(connection, key: key, on: server) else { continue }
             guard kind == 1 else {
-                counter.unsubscribed(connection)
+                counter.unsubscribed(connection, bytes: frame.bytes.count)
                 continue
             }
-            guard counter.subscribed(connection), isInTime(connection) else {
+            let verdict = counter.subscribed(connection, bytes: frame.bytes.count)
+            guard verdict != .excessive, isInTime(connection) else {
                 registry.shutDown(connection)
                 continue
             }
             guard let prefix = String(validating: frame.bytes.dropFirst(), as: UTF8.self) else { continue }
             if case .ack = Topic.parse(prefix.utf8) {
-                send(prefix, Array("{}".utf8))
-            } else {
+                send(prefix, Announcement.ack(refused: counter.refusal(connection)))
+            } else if verdict == .accepted {
                 let now = MonotonicClock.now()
                 for (topic, body) in bus.current(matching: prefix)
                 where pacer?.isTime(for: topic, at: now) == true { send(topic, body) }

@@ -89,18 +89,15 @@ public final class SetMatcher {
     }
 
     private func connect() {
-        socket.onSubscribe = { [weak self] in self?.subscribed($0) }
-        socket.onFurtherSubscriber = { [weak self] topic in
+        table.standing = { [access = process.access] uid in access.standing(of: uid) }
+        socket.onBarrier = { [weak self] topic, error in self?.publish(topic, Announcement.ack(refused: error)) }
+        socket.onRefused = { [weak self] topic, error in self?.errors.refuse(topic, error) }
+        socket.onSubscribe = { [weak self] topic, client, isFirst in self?.subscribed(topic, client, isFirst) }
+        socket.onUnsubscribe = { [weak self] topic, client in
             guard let self else { return }
-            if let refused = table.refusal(of: topic) {
-                errors.publish(refused.topic, refused.error)
-            } else {
-                errors.publishAgain(topic)
-            }
-        }
-        socket.onUnsubscribe = { [weak self] topic in
-            guard let self else { return }
-            if table.unsubscribe(topic) == .wanted { update() }
+            let change = table.unsubscribe(topic, by: client)
+            if change == .forgotten { errors.forget(topic) }
+            handle(change)
         }
         if let accessWatch {
             loop.watch(.descriptor(accessWatch.rawValue)) { [weak self] in
@@ -180,13 +177,17 @@ public final class SetMatcher {
 
     // MARK: Subscribers
 
-    private func subscribed(_ topic: [UInt8]) {
-        switch table.subscribe(topic) {
-        case .none, .forgotten: break
-        case .acknowledge(let topic): publish(topic, Announcement.ack)
-        case .wanted: update()
-        case .refused(let subscribed, let error): errors.publish(subscribed, error)
-        }
+    private func subscribed(_ topic: [UInt8], _ client: RenditionClient, _ isFirst: Bool) {
+        let before = table.refusal(of: topic)
+        handle(table.subscribe(topic, by: client))
+        guard !isFirst else { return }
+        guard let refused = table.refusal(of: topic) else { return errors.publishAgain(topic) }
+        if before != nil { errors.publish(refused.topic, refused.error) }
+    }
+
+    private func handle(_ change: SubscriptionChange) {
+        if change == .wanted { update() }
+        for (topic, error) in table.takeRefusals() { errors.publish(topic, error) }
     }
 
     /// Makes sets of the wanted renditions, with the present devices of the rig.

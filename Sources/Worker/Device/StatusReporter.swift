@@ -34,6 +34,8 @@ struct DeviceStatus {
     var scene = JSONValue.null
     /// How many want each of the renditions that are made.
     var subscribers: [Rendition: Int] = [:]
+    /// Renditions that subscribers want and that are refused, and why.
+    var refused: [(rendition: Rendition, error: BusError)] = []
 
     /// What is not known, or not now, is null.
     var json: JSONValue {
@@ -57,6 +59,8 @@ struct DeviceStatus {
             "zoomRamp": zoomRamp, "scene": scene,
             "subscribers": .object(
                 Dictionary(subscribers.map { ($0.description, JSONValue($1)) }) { first, _ in first }),
+            "refused": .object(
+                Dictionary(refused.map { ($0.rendition.description, .string($0.error.message)) }) { $1 }),
         ]
     }
 }

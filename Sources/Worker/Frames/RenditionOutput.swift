@@ -144,13 +144,28 @@ final class RenditionOutput {
         return facts.isKeyframe != false && decimator?.admits(facts.monotonic) == true
     }
 
-    private static func making(_ rendition: Rendition, _ run: CameraStream) throws(BusError) -> Making {
-        if rendition.encoding == .native { return .passThrough }
-        let isJPEG = run.layout.pixelFormat == .motionJPEG || run.layout.pixelFormat == .jpeg
-        let isUpright = PictureOrientation(rendition) == .upright
-        if rendition.encoding == .jpeg, rendition.width == nil, rendition.quality == nil, isUpright, isJPEG {
-            return .passThrough
+    /// Why a rendition cannot be made of a device's pictures; nil: it can.
+    static func obstacle(to rendition: Rendition, from format: FormatSelection) -> BusError? {
+        guard !isPassedThrough(rendition, format.pixelFormat) else { return nil }
+        if let error = PictureConverter.obstacle(to: format.pixelFormat) { return error }
+        let layout = FrameLayout(pixelFormat: format.pixelFormat, dimensions: format.dimensions, planes: [])
+        do throws(BusError) {
+            _ = try resolve(rendition, for: layout)
+            return nil
+        } catch {
+            return error
         }
+    }
+
+    private static func isPassedThrough(_ rendition: Rendition, _ format: PixelFormat) -> Bool {
+        if rendition.encoding == .native { return true }
+        let isJPEG = format == .motionJPEG || format == .jpeg
+        let isUpright = PictureOrientation(rendition) == .upright
+        return rendition.encoding == .jpeg && rendition.width == nil && rendition.quality == nil && isUpright && isJPEG
+    }
+
+    private static func making(_ rendition: Rendition, _ run: CameraStream) throws(BusError) -> Making {
+        if isPassedThrough(rendition, run.layout.pixelFormat) { return .passThrough }
         let request = try resolve(rendition, for: run.layout)
         return .converted(RenditionWork(try PictureConverter(from: run.layout, to: request)))
     }

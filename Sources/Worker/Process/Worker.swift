@@ -181,6 +181,11 @@ public final class Worker {
 
     private func connect() {
         subscribers.obstacle = { [weak self] in self?.obstacle }
+        subscribers.currentFormat = { [controller, frames] in
+            frames.running.map {
+                FormatSelection(pixelFormat: $0.layout.pixelFormat, dimensions: $0.layout.dimensions)
+            } ?? controller.snapshot?.configuration.format
+        }
         subscribers.onDemandChange = { [weak self] in self?.updateDemand() }
         subscribers.onChange = { [weak self] in self?.status?.touch() }
         subscribers.onFailure = { [weak self] why in self?.fail(.failed, why) }
@@ -191,6 +196,7 @@ public final class Worker {
         controller.onChange = { [weak self] in
             self?.exposure.update()
             self?.photos.update()
+            self?.subscribers.formatChanged()
             self?.subscribers.publishFailures()
             self?.status?.touch()
         }
@@ -304,7 +310,8 @@ public final class Worker {
             fence: orders.highestFence, priority: controller.cache.priority,
             notRestored: controller.cache.notRestored, standIn: photos.standIn, pressure: faults.pressure,
             isHalted: orders.isHalted,
-            zoomRamp: orders.zoom?.ramp ?? .null, scene: scene.json, subscribers: subscribers.counts)
+            zoomRamp: orders.zoom?.ramp ?? .null, scene: scene.json, subscribers: subscribers.counts,
+            refused: subscribers.refused)
     }
 
     private func reportUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {

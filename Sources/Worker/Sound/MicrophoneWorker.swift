@@ -160,11 +160,15 @@ public final class MicrophoneWorker {
     // MARK: Connections between the parts
 
     private func connect() {
-        socket.onSubscribe = { [weak self] in self?.subscribed($0) }
-        socket.onFurtherSubscriber = { [weak self] in self?.subscribedFurther($0) }
-        socket.onUnsubscribe = { [weak self] topic in
+        table.standing = { [access = process.access] uid in access.standing(of: uid) }
+        socket.onBarrier = { [weak self] topic, error in self?.publish(topic, Announcement.ack(refused: error)) }
+        socket.onRefused = { [weak self] topic, error in self?.errors.refuse(topic, error) }
+        socket.onSubscribe = { [weak self] topic, client, isFirst in self?.subscribed(topic, client, isFirst) }
+        socket.onUnsubscribe = { [weak self] topic, client in
             guard let self else { return }
-            if table.unsubscribe(topic) == .wanted { changeWanted() }
+            let change = table.unsubscribe(topic, by: client)
+            if change == .forgotten { errors.forget(topic) }
+            handle(change)
         }
         errors.onFailure = { [weak self] in self?.fail(.failed, "errors can't be sent: \($0)") }
         process.access.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
@@ -192,15 +196,15 @@ public final class MicrophoneWorker {
 
     private func connectRings() {
         rings.admits = { [access = process.access] peer in access.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
-        rings.onRequest = { [weak self] text throws(BusError) in
-            guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
-            let rendition = try table.wantRing(text)
-            changeWanted()
-            return rendition
+        rings.form = { text throws(BusError) in try SoundRendition(parsing: text) }
+        rings.onRequest = { [weak self] rendition, client in
+            guard let self else { return }
+            handle(table.wantRing(rendition, by: client))
+            rings.setFailures(ringFailures)
         }
-        rings.onLeave = { [weak self] rendition in
-            self?.table.unwantRing(rendition)
-            self?.changeWanted()
+        rings.onLeave = { [weak self] rendition, client in
+            guard let self else { return }
+            handle(table.unwantRing(rendition, by: client))
         }
         controller.onRing = { [weak self] rendition, ring in
             if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
@@ -253,21 +257,20 @@ public final class MicrophoneWorker {
 
     // MARK: Subscribers
 
-    private func subscribed(_ topic: [UInt8]) {
-        switch table.subscribe(topic) {
-        case .none, .forgotten: break
-        case .acknowledge(let topic): publish(topic, Announcement.ack)
-        case .wanted: changeWanted()
-        case .refused(let subscribed, let error): errors.publish(subscribed, error)
-        }
+    private func subscribed(_ topic: [UInt8], _ client: RenditionClient, _ isFirst: Bool) {
+        let before = table.refusal(of: topic)
+        handle(table.subscribe(topic, by: client))
+        guard !isFirst else { return }
+        status?.touch()
+        guard let refused = table.refusal(of: topic) else { return errors.publishAgain(topic) }
+        if before != nil { errors.publish(refused.topic, refused.error) }
     }
 
-    private func subscribedFurther(_ topic: [UInt8]) {
-        if let refused = table.refusal(of: topic) {
-            errors.publish(refused.topic, refused.error)
-        } else {
-            errors.publishAgain(topic)
-        }
+    private func handle(_ change: SubscriptionChange) {
+        if change == .wanted { changeWanted() }
+        let refusals = table.takeRefusals()
+        guard !refusals.isEmpty else { return }
+        for (topic, error) in refusals { errors.publish(topic, error) }
         status?.touch()
     }
 
@@ -297,8 +300,8 @@ public final class MicrophoneWorker {
     }
 
     private var ringFailures: [(rendition: SoundRendition, error: BusError)] {
-        guard let obstacle else { return controller.stream?.ringFailures ?? [] }
-        return table.rings.map { ($0, obstacle) }
+        guard let obstacle else { return table.refusedRings + (controller.stream?.ringFailures ?? []) }
+        return table.refusedRings + table.rings.map { ($0, obstacle) }
     }
 
     private func publishFailures() {
@@ -376,6 +379,11 @@ public final class MicrophoneWorker {
             "kernelPriority": controller.isOpen ? "unsupported" : .null,
             "notRestored": .array(controller.notRestored.map(\.json)), "systemPressureState": faults.pressure.json,
             "isHalted": .bool(orders.isHalted), "zoomRamp": .null, "subscribers": [:],
+            "refused": .object(
+                Dictionary(table.refusedRenditions.map { ($0.rendition.description, .string($0.error.message)) }) {
+                    first, _ in
+                    first
+                }),
         ]
     }
 
@@ -408,7 +416,6 @@ public final class MicrophoneWorker {
         errors.publishAll(table.refused + failures)
         controller.stream?.retryRings()
         rings.setFailures(ringFailures)
-        rings.retry()
         link.sendBacklog()
         link.send(.alive(counters))
         status?.touch()

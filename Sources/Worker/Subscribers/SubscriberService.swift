@@ -22,6 +22,9 @@ final class SubscriberService {
 
     /// Why there are no frames at all, if so.
     var obstacle: () -> BusError? = { nil }
+    /// The format of the device's pictures, now or when it streams; nil: not known yet.
+    var currentFormat: () -> FormatSelection? = { nil }
+    private var format: FormatSelection?
     /// Called when ``wantsFrames`` may have changed.
     var onDemandChange: (() -> Void)?
     /// Called when ``counts`` may have changed.
@@ -51,24 +54,31 @@ final class SubscriberService {
     }
 
     private func connect() {
-        socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
-        socket.onFurtherSubscriber = { [weak self] topic in self?.joined(topic) }
-        socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
+        table.standing = { [access] uid in access.standing(of: uid) }
+        table.obstacle = { [weak self] rendition in
+            self?.format.flatMap { RenditionOutput.obstacle(to: rendition, from: $0) }
+        }
+        socket.onBarrier = { [weak self] topic, error in self?.publish(topic, Announcement.ack(refused: error)) }
+        socket.onRefused = { [weak self] topic, error in self?.errors.refuse(topic, error) }
+        socket.onSubscribe = { [weak self] topic, client, isFirst in self?.subscribed(topic, client, isFirst) }
+        socket.onUnsubscribe = { [weak self] topic, client in self?.unsubscribed(topic, client) }
         errors.onFailure = { [weak self] error in self?.onFailure?("errors can't be sent: \(error)") }
         frames.onFailure = { [weak self] error in self?.onFailure?("frames can't be sent: \(error)") }
         frames.onRing = { [weak self] rendition, ring in
             if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
         }
         rings.admits = { [access] peer in access.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
-        rings.onRequest = { [weak self] text throws(BusError) in
-            guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
-            let rendition = try ringWanted(text)
+        rings.form = { text throws(BusError) in try Rendition(parsing: text) }
+        rings.onRequest = { [weak self] rendition, client in
+            guard let self else { return }
+            handle(table.wantRing(rendition, by: client))
             frames.requestKeyframe()
-            return rendition
+            // A refusal of rings is in no topic.
+            rings.setFailures(ringFailures)
         }
-        rings.onLeave = { [weak self] rendition in
-            self?.table.unwantRing(rendition)
-            self?.changeWanted()
+        rings.onLeave = { [weak self] rendition, client in
+            guard let self else { return }
+            handle(table.unwantRing(rendition, by: client))
         }
     }
 
@@ -77,34 +87,39 @@ final class SubscriberService {
 
     // MARK: Coming and going
 
-    private func subscribed(_ topic: [UInt8]) {
-        switch table.subscribe(topic) {
-        case .none, .forgotten: break
-        case .acknowledge(let topic): publish(topic, Announcement.ack)
-        case .wanted: changeWanted()
-        case .refused(let subscribed, let error): errors.publish(subscribed, error)
-        }
-    }
-
-    // Others get the same already.
-    private func joined(_ topic: [UInt8]) {
+    private func subscribed(_ topic: [UInt8], _ client: RenditionClient, _ isFirst: Bool) {
+        let before = table.refusal(of: topic)
+        handle(table.subscribe(topic, by: client))
+        guard !isFirst else { return }
+        // Others get the same already.
         recount()
-        if let refused = table.refusal(of: topic) {
-            errors.publish(refused.topic, refused.error)
-        } else {
+        guard let refused = table.refusal(of: topic) else {
             frames.requestKeyframe()
-            errors.publishAgain(topic)
+            return errors.publishAgain(topic)
         }
+        if before != nil { errors.publish(refused.topic, refused.error) }
     }
 
-    private func unsubscribed(_ topic: [UInt8]) {
-        if table.unsubscribe(topic) == .wanted { changeWanted() }
+    private func unsubscribed(_ topic: [UInt8], _ client: RenditionClient) {
+        let change = table.unsubscribe(topic, by: client)
+        if change == .forgotten { errors.forget(topic) }
+        handle(change)
     }
 
-    private func ringWanted(_ text: String) throws(BusError) -> Rendition {
-        let rendition = try table.wantRing(text)
-        changeWanted()
-        return rendition
+    private func handle(_ change: SubscriptionChange) {
+        if change == .wanted { changeWanted() }
+        let refusals = table.takeRefusals()
+        guard !refusals.isEmpty else { return }
+        for (topic, error) in refusals { errors.publish(topic, error) }
+        onChange?()
+    }
+
+    /// The format of the device's pictures may have changed, and with it what can be made of them.
+    func formatChanged() {
+        let format = currentFormat()
+        guard format != self.format else { return }
+        self.format = format
+        if table.recheck() { handle(.wanted) } else { handle(.none) }
     }
 
     private func changeWanted() {
@@ -151,12 +166,13 @@ final class SubscriberService {
         errors.publishAll(table.refused + failures)
         frames.retry()
         rings.setFailures(ringFailures)
-        rings.retry()
     }
 
     private var failures: [ErrorPublisher.Refusal] { frames.failures(obstacle()) }
 
-    private var ringFailures: [(rendition: Rendition, error: BusError)] { frames.ringFailures(obstacle()) }
+    private var ringFailures: [(rendition: Rendition, error: BusError)] {
+        table.refusedRings + frames.ringFailures(obstacle())
+    }
 
     // MARK: Counts
 
@@ -170,10 +186,13 @@ final class SubscriberService {
     var counts: [Rendition: Int] {
         if let counted { return counted }
         let counts = DeviceUsers.readers(
-            of: Set(table.wanted.map(\.rendition)), socket.subscriptions, readers: rings.readers, device: device)
+            of: Set(table.demanded), socket.subscriptions, readers: rings.readers, device: device)
         counted = counts
         return counts
     }
+
+    /// Renditions that are refused, and why.
+    var refused: [(rendition: Rendition, error: BusError)] { table.refusedRenditions }
 
     /// The processes.
     var processes: [DeviceUsers.Subscriber] {

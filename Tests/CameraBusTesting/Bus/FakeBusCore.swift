@@ -114,7 +114,7 @@ final class FakeBusCore: Sendable {
         }
         if acknowledges, kind == 1, case .ack? = Topic.parse(Array(topic.utf8)) {
             if givesSignOfLife { _ = try? publisher.send(frames: [Topic.heartbeat.bytes, Array("{}".utf8)]) }
-            _ = try? publisher.send(frames: [Array(topic.utf8), Announcement.ack])
+            _ = try? publisher.send(frames: [Array(topic.utf8), Announcement.ack(refused: nil)])
         }
     }
 

@@ -111,7 +111,7 @@ import Testing
             frameDuration: duration(1, 15))
         let got = session.deliveries(
             of: "driver", delivery, position: .external, stabilization: VideoStabilizationMode(active: "standard"))
-        #expect(got[0].json["activeVideoStabilizationMode"] == "standard")
+        #expect(got[0].json(refused: nil)["activeVideoStabilizationMode"] == "standard")
         #expect(VideoStabilizationMode(active: nil) == .off)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The table of subscriptions")
 struct SubscriptionTableTests {
-    private var table = SubscriptionTable(device: "cam1", maximumRenditions: 3, maximumTopics: 6)
+    private var table = SubscriptionTable(device: "cam1", maximumRenditions: 3, maximumTopics: 8)
 
     @Test("equal wishes share one rendition, each with its own topic")
     mutating func equalWishes() {
@@ -33,20 +33,11 @@ struct SubscriptionTableTests {
         #expect(unsubscribe(topic) == .none)
     }
 
-    @Test("the barrier is answered on its topic and not remembered")
-    mutating func acknowledge() {
-        #expect(subscribe("ack/abc-1/") == .acknowledge(Array("ack/abc-1/".utf8)))
-        #expect(table.count == 0)
-    }
-
     @Test("what can't be read is refused on its own topic, until it is unsubscribed")
     mutating func unreadable() {
-        guard case .refused(let topic, let error) = subscribe("frame/cam1/png/") else {
-            Issue.record("not refused")
-            return
-        }
-        #expect(topic.text == "png")
-        #expect(error.reason == .invalidParams)
+        #expect(subscribe("frame/cam1/png/") == .none)
+        let refusals = table.takeRefusals()
+        #expect(refusals.map(\.topic.text) == ["png"] && refusals.first?.error.reason == .invalidParams)
         #expect(table.refused.count == 1 && table.wanted.isEmpty)
         #expect(unsubscribe("frame/cam1/png/") == .forgotten)
         #expect(table.refused.isEmpty)
@@ -64,36 +55,102 @@ struct SubscriptionTableTests {
 
     @Test("sound is refused")
     mutating func sound() {
-        guard case .refused(_, let error) = subscribe("audio/cam1/s16/") else {
-            Issue.record("not refused")
-            return
-        }
-        #expect(error.reason == .formatUnsupported)
+        #expect(subscribe("audio/cam1/s16/") == .none)
+        #expect(reasons() == [.formatUnsupported])
     }
 
     @Test("one rendition too many is refused, and made as soon as there is a place, with all its spellings")
     mutating func limit() {
-        for rendition in ["native", "jpeg", "bgr"] { #expect(subscribe("frame/cam1/\(rendition)/") == .wanted) }
-        guard case .refused(_, let error) = subscribe("frame/cam1/gray@5/") else {
-            Issue.record("not refused")
-            return
-        }
-        #expect(error.reason == .limitExceeded)
-        #expect(error.data["maximum"] == 3)
-        _ = subscribe("frame/cam1/rgb/")
-        _ = subscribe("frame/cam1/gray@5.0/")
-        #expect(unsubscribe("frame/cam1/jpeg/") == .wanted)
-        #expect(table.wanted.map(\.rendition.description) == ["native", "bgr", "gray@5"])
+        takeAll()
+        #expect(subscribe("frame/cam1/gray@5/", by: other) == .none)
+        let error = table.takeRefusals().first?.error
+        #expect(error?.reason == .limitExceeded)
+        #expect(error?.data["maximum"] == 3)
+        _ = subscribe("frame/cam1/yuyv/", by: other)
+        _ = subscribe("frame/cam1/gray@5.0/", by: other)
+        #expect(unsubscribe("frame/cam1/bgr/", by: root) == .wanted)
+        #expect(table.wanted.map(\.rendition.description) == ["rgb", "nv12", "gray@5"])
         #expect(table.wanted[2].topics.map(\.text) == ["gray@5", "gray@5.0"])
-        #expect(table.refused.map(\.topic.text) == ["rgb"])
+        #expect(table.refused.map(\.topic.text) == ["yuyv"])
     }
 
-    @Test("no more topics are remembered than the limit, however many come")
+    @Test("native and one jpeg are made for everybody, whatever others have")
+    mutating func always() {
+        takeAll()
+        for topic in ["frame/cam1/native/", "frame/cam1/jpeg/", "frame/cam1/jpeg;q=80/"] {
+            #expect(subscribe(topic, by: other) == .wanted)
+        }
+        #expect(table.wanted.map(\.rendition.description) == ["rgb", "bgr", "nv12", "native", "jpeg"])
+        #expect(refusals() == [])
+        #expect(subscribe("frame/cam1/native@5/", by: other) == .none)
+        #expect(refusals() == ["native@5"])
+    }
+
+    @Test("a rendition is in the share of one client, and passes on to the next who has room")
+    mutating func heirs() {
+        for rendition in ["rgb", "bgr"] { #expect(subscribe("frame/cam1/\(rendition)/") == .wanted) }
+        #expect(subscribe("frame/cam1/gray/", by: other) == .wanted)
+        // It is made already, and costs a client without room nothing.
+        #expect(subscribe("frame/cam1/gray/") == .wanted)
+        #expect(refusals() == [])
+        #expect(unsubscribe("frame/cam1/gray/", by: other) == .wanted)
+        #expect(refusals() == ["gray"])
+        #expect(table.wanted.map(\.rendition.description) == ["rgb", "bgr"])
+        #expect(subscribe("frame/cam1/gray/", by: root) == .wanted)
+        #expect(unsubscribe("frame/cam1/rgb/") == .wanted)
+        // Now it has room.
+        #expect(unsubscribe("frame/cam1/gray/", by: root) == .wanted)
+        #expect(table.wanted.map(\.rendition.description) == ["bgr", "gray"] && table.refused.isEmpty)
+    }
+
+    @Test("a reader of rings is a client like a subscriber")
+    mutating func rings() {
+        let reader = RenditionClient(.reader(5), uid: 1000)
+        #expect(table.wantRing(Rendition(.rgb), by: reader) == .wanted)
+        #expect(subscribe("frame/cam1/bgr/") == .wanted)
+        #expect(table.wantRing(Rendition(.gray), by: RenditionClient(.reader(6), uid: 1000)) == .none)
+        #expect(table.refusedRings.map(\.rendition) == [Rendition(.gray)])
+        #expect(table.unwantRing(Rendition(.rgb), by: reader) == .wanted)
+        #expect(table.wanted.map(\.rendition.description) == ["bgr", "gray"] && table.wanted[1].hasRing)
+    }
+
+    @Test("what the device can't give takes no place, and is made when it can")
+    mutating func impossible() {
+        let limit = Size(width: 640)
+        table.obstacle = { rendition in
+            (rendition.width ?? 0) > limit.width ? BusError(.formatUnsupported, "too large") : nil
+        }
+        for width in [1000, 2000, 3000, 4000] { #expect(subscribe("frame/cam1/bgr:\(width)x0/") == .none) }
+        #expect(table.wanted.isEmpty && table.refused.count == 4)
+        #expect(refusals().count == 4)
+        #expect(table.demanded.count == 3)
+        for rendition in ["rgb", "bgr"] { #expect(subscribe("frame/cam1/\(rendition)/") == .wanted) }
+        #expect(recheck() == false)
+        limit.width = 1500
+        #expect(recheck() == false)
+        #expect(unsubscribe("frame/cam1/rgb/") == .wanted)
+        #expect(table.wanted.map(\.rendition.description) == ["bgr", "bgr:1000x0"])
+        limit.width = 640
+        #expect(recheck() == true)
+        #expect(table.wanted.map(\.rendition.description) == ["bgr"])
+        #expect(reasons() == [.formatUnsupported])
+    }
+
+    private final class Size {
+        var width: Int
+        init(width: Int) { self.width = width }
+    }
+
+    @Test("no more topics are remembered than the limit, however many come; native has room")
     mutating func manyTopics() {
         for number in 0..<100 { _ = subscribe("frame/cam1/bad\(number)/") }
-        #expect(table.count == 6)
-        #expect(table.ignored == 94)
-        #expect(unsubscribe("frame/cam1/bad0/") == .forgotten)
+        for number in 0..<100 { _ = subscribe("frame/cam1/bad\(number)/", by: other) }
+        #expect(table.count == 4)
+        #expect(table.ignored == 194)
+        let last = table.takeRefusals().last
+        #expect(last?.error.data["limit"] == "topics")
+        #expect(unsubscribe("frame/cam1/bad0/") == .none)
+        #expect(unsubscribe("frame/cam1/bad0/", by: other) == .forgotten)
         #expect(subscribe("frame/cam1/native/") == .wanted)
     }
 
@@ -103,8 +160,28 @@ struct SubscriptionTableTests {
         #expect(table.count == 0)
     }
 
-    private mutating func subscribe(_ topic: String) -> SubscriptionChange { table.subscribe(Array(topic.utf8)) }
-    private mutating func unsubscribe(_ topic: String) -> SubscriptionChange {
-        table.unsubscribe(Array(topic.utf8))
+    private let own = RenditionClient(.subscriber(5), uid: 1000)
+    private let other = RenditionClient(.subscriber(6), uid: 1001)
+    private let root = RenditionClient(.subscriber(7), uid: 0)
+
+    init() {
+        // A connection may have two renditions, and so may a user who is no administrator.
+        table.standing = { $0 == 0 ? .administrator : .user }
+    }
+
+    private mutating func recheck() -> Bool { table.recheck() }
+    private mutating func refusals() -> [String] { table.takeRefusals().map(\.topic.text) }
+    private mutating func reasons() -> [BusError.Reason] { table.takeRefusals().map(\.error.reason) }
+
+    private mutating func takeAll() {
+        for rendition in ["rgb", "bgr"] { #expect(subscribe("frame/cam1/\(rendition)/", by: root) == .wanted) }
+        #expect(subscribe("frame/cam1/nv12/", by: RenditionClient(.subscriber(8), uid: 0)) == .wanted)
+    }
+
+    private mutating func subscribe(_ topic: String, by client: RenditionClient? = nil) -> SubscriptionChange {
+        table.subscribe(Array(topic.utf8), by: client ?? own)
+    }
+    private mutating func unsubscribe(_ topic: String, by client: RenditionClient? = nil) -> SubscriptionChange {
+        table.unsubscribe(Array(topic.utf8), by: client ?? own)
     }
 }

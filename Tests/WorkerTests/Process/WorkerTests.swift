@@ -242,16 +242,38 @@ struct WorkerTests {
     func tooMany() throws {
         let worker = try WorkerFixture(bench)
         let renditions = (1...9).map { "native@\($0 * 10)" }
-        let subscriber = try worker.subscriber()
-        for rendition in renditions { try subscriber.subscribe("frame/cam0/\(rendition)/") }
-        let refused = try subscriber.next { $0.header["error"] != nil }
+        // One connection gets half of them.
+        let subscribers = try [worker.subscriber(), worker.subscriber(), worker.subscriber()]
+        for (index, rendition) in renditions.enumerated() {
+            try subscribers[index / 4].subscribe("frame/cam0/\(rendition)/")
+        }
+        let refused = try subscribers[2].next { $0.header["error"] != nil }
         #expect(refused.topic == "frame/cam0/native@90/")
         #expect(refused.header["error"]?["reason"] == "limitExceeded")
-        for rendition in renditions.dropLast() {
-            _ = try subscriber.next(rendition) { $0.topic == "frame/cam0/\(rendition)/" && $0.header["error"] == nil }
+        for (index, rendition) in renditions.dropLast().enumerated() {
+            _ = try subscribers[index / 4].next(rendition) {
+                $0.topic == "frame/cam0/\(rendition)/" && $0.header["error"] == nil
+            }
         }
-        try subscriber.unsubscribe("frame/cam0/native@10/")
-        _ = try subscriber.next { $0.topic == "frame/cam0/native@90/" && $0.header["error"] == nil }
+        try subscribers[0].unsubscribe("frame/cam0/native@10/")
+        _ = try subscribers[2].next { $0.topic == "frame/cam0/native@90/" && $0.header["error"] == nil }
+    }
+
+    @Test("one connection gets half of the renditions, and native and jpeg besides")
+    func share() throws {
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber()
+        for rendition in (1...5).map({ "native@\($0 * 10)" }) + ["native", "jpeg"] {
+            try subscriber.subscribe("frame/cam0/\(rendition)/")
+        }
+        let refused = try subscriber.next { $0.header["error"] != nil }
+        #expect(refused.topic == "frame/cam0/native@50/")
+        #expect(refused.header["error"]?["data"]?["maximum"] == 4)
+        for rendition in ["native@40", "native", "jpeg"] {
+            _ = try subscriber.next(rendition) {
+                $0.topic == "frame/cam0/\(rendition)/" && $0.header["error"] == nil
+            }
+        }
     }
 
     @Test("a subscriber that reads nothing costs the others nothing")

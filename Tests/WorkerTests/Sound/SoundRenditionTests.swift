@@ -91,22 +91,23 @@ import Testing
         _ = try work(nearest)
     }
 
-    @Test("one rendition too many waits for a place; levels take none")
+    @Test("one rendition too many waits for a place; native and levels take none")
     func limit() {
         var table = SoundSubscriptionTable(device: "mic0", maximumRenditions: 2)
-        func add(_ topic: String) -> SubscriptionChange { table.subscribe(Array(topic.utf8)) }
-        #expect(add("audio/mic0/native/") == .wanted && add("audio/mic0/s16/") == .wanted)
+        let client = RenditionClient(.subscriber(5), uid: 1000)
+        func add(_ topic: String) -> SubscriptionChange { table.subscribe(Array(topic.utf8), by: client) }
+        func remove(_ topic: String) -> SubscriptionChange { table.unsubscribe(Array(topic.utf8), by: client) }
+        #expect(add("audio/mic0/s16/") == .wanted && add("audio/mic0/native/") == .wanted)
         #expect(add("level/mic0/") == .wanted && add("level/mic0/") == .none)
-        guard case .refused(_, let error) = add("audio/mic0/f32:16000x1/") else {
-            Issue.record("not refused")
-            return
-        }
-        #expect(error.reason == .limitExceeded && table.count == 4)
-        #expect(table.refusal(of: Array("audio/mic0/f32:16000x1/".utf8))?.error == error)
-        #expect(table.unsubscribe(Array("audio/mic0/s16/".utf8)) == .wanted)
+        #expect(add("audio/mic0/f32:16000x1/") == .none)
+        let refusals = table.takeRefusals()
+        #expect(refusals.map(\.topic.text) == ["f32:16000x1"] && table.count == 4)
+        #expect(refusals.first?.error.reason == .limitExceeded)
+        #expect(table.refusal(of: Array("audio/mic0/f32:16000x1/".utf8))?.error == refusals.first?.error)
+        #expect(remove("audio/mic0/s16/") == .wanted)
         #expect(table.sound.map(\.rendition.description) == ["native", "f32:16000x1"] && table.refused.isEmpty)
-        #expect(table.unsubscribe(Array("audio/mic0/native/".utf8)) == .wanted)
-        #expect(table.unsubscribe(Array("audio/mic0/f32:16000x1/".utf8)) == .wanted && !table.isEmpty)
-        #expect(table.unsubscribe(Array("level/mic0/".utf8)) == .wanted && table.isEmpty)
+        #expect(remove("audio/mic0/native/") == .wanted)
+        #expect(remove("audio/mic0/f32:16000x1/") == .wanted && !table.isEmpty)
+        #expect(remove("level/mic0/") == .wanted && table.isEmpty)
     }
 }
