@@ -201,6 +201,14 @@ int clinux_reopen_read_only(int fd) {
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+int clinux_is_shared(int fd) {
+    // Who opens the file while this has the lease would be announced by SIGIO, whose default ends the process.
+    signal(SIGIO, SIG_IGN);
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN ? 1 : -1;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return 0;
+}
+
 int clinux_futex_wait(const void *word, uint32_t value, int64_t until) {
     struct timespec time = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
     return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, &time, 0, FUTEX_BITSET_MATCH_ANY);

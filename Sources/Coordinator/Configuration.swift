@@ -48,6 +48,8 @@ public struct Configuration: Hashable, Sendable {
     public var viewHasSound = true
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
+    /// `limits.ring_memory`: bytes of the rings that one user may have of a device; nil: depends on the memory.
+    public var ringMemory: Int?
     /// `limits.photo_reply`: bytes of all photos in one reply.
     public var photoReply = BusLimits.maxPhotoReplyBytes
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
@@ -165,6 +167,7 @@ public struct Configuration: Hashable, Sendable {
         }
         try reader.section("limits") { limits throws(ParseError) in
             renditions = try limits.integer("renditions", 1...64) ?? renditions
+            ringMemory = try limits.integer("ring_memory", 1 << 20...Int.max)
             photoReply = try limits.integer("photo_reply", 1...BusLimits.maxPhotoReplyBytes) ?? photoReply
         }
         try reader.section("worker") { worker throws(ParseError) in

@@ -12,6 +12,7 @@ enum StartUp {
         WorkerHandle.Launch(
             program: program, runtimeDirectory: directory, group: hasGroup ? configuration.group : nil,
             logLevel: configuration.logLevel, renditions: configuration.renditions,
+            ringMemory: configuration.ringMemory,
             idleCloseMilliseconds: configuration.idleCloseMilliseconds,
             silenceLimitMilliseconds: configuration.silenceLimitMilliseconds, maxZoom: configuration.maxZoom,
             connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections,

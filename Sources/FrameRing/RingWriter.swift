@@ -1,4 +1,4 @@
-import LinuxIO
+public import LinuxIO
 import Synchronization
 
 /// Why no more frames will come in a ring.
@@ -62,8 +62,11 @@ public final class RingWriter: Sendable {
 
     deinit { close(.ended) }
 
-    /// For readers: `SCM_RIGHTS` takes it, and they can't write through it.
+    /// For readers in this process, who can't write through it.
     public var readerDescriptor: Int32 { memory.readerDescriptor }
+
+    /// Readers in other processes. As long as somebody has this, the memory stays.
+    public var readers: SharedMemoryReaders { memory.readers }
 
     /// A slot's pixels, to be written between ``take()`` and ``publish(_:_:)``.
     public func pixels(of slot: Int) -> UnsafeMutableRawBufferPointer {

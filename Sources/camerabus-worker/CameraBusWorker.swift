@@ -69,6 +69,9 @@ struct CameraBusWorker: StartedCommand {
     @Option(help: ArgumentHelp("Distinct renditions that are made at the same time.", valueName: "count"))
     var renditions = 8
 
+    @Option(help: ArgumentHelp("Memory of rings that one user may have.", valueName: "bytes"))
+    var ringMemory: Int?
+
     @Option(help: ArgumentHelp("Close the device when unused for this time.", valueName: "milliseconds"))
     var idleCloseMs = 2000
 
@@ -157,6 +160,7 @@ struct CameraBusWorker: StartedCommand {
         var options = WorkerOptions(device: device ?? "", runtimeDirectory: runtimeDir ?? "")
         options.group = group
         options.renditions = renditions
+        options.ringBudget = ringMemory
         options.idleCloseMilliseconds = idleCloseMs
         options.silenceLimitMilliseconds = silenceLimitMs
         options.maxZoom = maxZoom

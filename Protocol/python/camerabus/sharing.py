@@ -88,6 +88,9 @@ class RingLink:
                     self.problem = "the worker has ended the connection"
                 elif b'"error"' not in message:
                     raise OSError(errno.EMFILE, "a ring has no descriptor: this process can open no more")
+                elif b'"ringBytes"' in message:
+                    # This user's programs have as much shared memory as one user may.
+                    self._failures = _PATIENCE
             except BlockingIOError:
                 return
             except (OSError, ProtocolError) as error:

@@ -128,7 +128,9 @@ final class RingLink: Sendable {
             // An error comes by message too. A ring without its descriptor, which this process had no room for, is
             // none.
             let json = packet.bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }
-            if json?["error"] == nil { return fail(&state) }
+            guard let error = json?["error"] else { return fail(&state) }
+            // This user's programs have as much shared memory as one user may.
+            if error["data"]?["limit"] == "ringBytes" { state.failures = Self.patience }
         }
     }
 }

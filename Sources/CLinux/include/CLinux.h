@@ -105,6 +105,10 @@ int clinux_cannot_shrink(int fd);
 // The same file, opened once more for reading only.
 int clinux_reopen_read_only(int fd);
 
+// Whether the file behind a descriptor for reading only is open, or mapped, by another opening than this one: 1 or 0; -1
+// where the kernel cannot say. (A write lease, fcntl(2), is given only to the one opening that a file has.)
+int clinux_is_shared(int fd);
+
 // Waits until the word is not that value any more, or somebody wakes it, or that time (CLOCK_MONOTONIC, nanoseconds) has
 // come: FUTEX_WAIT_BITSET, between processes. -1 with EAGAIN, EINTR or ETIMEDOUT.
 int clinux_futex_wait(const void *word, uint32_t value, int64_t until);

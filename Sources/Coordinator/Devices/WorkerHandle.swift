@@ -17,6 +17,7 @@ final class WorkerHandle {
         var group: String?
         var logLevel: String
         var renditions: Int
+        var ringMemory: Int?
         var idleCloseMilliseconds: Int
         var silenceLimitMilliseconds: Int
         var maxZoom: Double
@@ -185,6 +186,7 @@ final class WorkerHandle {
             "--silence-limit-ms=\(silenceLimitMilliseconds)", "--max-zoom=\(launch.maxZoom)",
             "--connections-per-user=\(launch.connectionsPerUser)", "--connections=\(launch.connections)",
         ]
+        if let bytes = launch.ringMemory { arguments += ["--ring-memory=\(bytes)"] }
         if let group = launch.group { arguments += ["--group=\(group)"] }
         switch device.source {
         case .virtual(let number, let profile):

@@ -21,6 +21,10 @@ package final class RingSocket<Form: Hashable> {
         var rendition: Form?
         /// The last ring that it received.
         var ring = ""
+        /// All rings that it received and may still have.
+        var rings: Set<String> = []
+        /// The ring that it has not received because its user has no room for it.
+        var withheld = ""
         /// The last error that it received.
         var error: BusError?
         /// Rings that were sent while earlier messages were unread.
@@ -28,22 +32,16 @@ package final class RingSocket<Form: Hashable> {
         /// Its connection will be closed in a moment; nothing more is sent.
         var isCut = false
         let peer: ConnectionGuard.Peer
-        let user: User
+        let user: RingAccount<Form>.User
 
         var client: RenditionClient { RenditionClient(.reader(socket.rawValue), uid: user.uid) }
 
         init(_ socket: PacketSocket, _ peer: PeerCredentials) {
             self.socket = socket
-            user = User(uid: peer.uid, gid: peer.gid)
+            user = RingAccount<Form>.User(uid: peer.uid, gid: peer.gid)
             self.peer = ConnectionGuard.Peer(
                 uid: peer.uid, pid: peer.pid, startTime: ProcessTable.startTime(of: peer.pid))
         }
-    }
-
-    /// A user who received a ring keeps its memory, also after the connection has ended.
-    private struct User: Hashable {
-        var uid: UInt32
-        var gid: UInt32
     }
 
     private let loop: Loop
@@ -53,9 +51,7 @@ package final class RingSocket<Form: Hashable> {
     private var table: ConnectionTable
     private var connected: [Int32: Reader] = [:]
     private var rings: [Form: RingWriter] = [:]
-    /// The last ring of each rendition, and the users who received it. The ring of the device's own frames lives as
-    /// long as its stream, also without readers.
-    private var given: [Form: (ring: String, users: Set<User>)] = [:]
+    private var account: RingAccount<Form>
     private var errors: [Form: BusError] = [:]
     /// Connections that were ended because their reader did not read.
     package private(set) var cutCount: UInt64 = 0
@@ -70,7 +66,6 @@ package final class RingSocket<Form: Hashable> {
     /// Called when a reader of a rendition has gone.
     package var onLeave: (Form, RenditionClient) -> Void = { _, _ in }
 
-    private let lasting: Form?
     private let unauthorized: BusError
 
     private static var maximumRequestBytes: Int { 1024 }
@@ -79,15 +74,15 @@ package final class RingSocket<Form: Hashable> {
     private static var acceptsPerTurn: Int { 16 }
 
     /// - Parameters:
-    ///   - lasting: the rendition whose ring lives as long as the stream, and not as long as its readers; nil: none.
+    ///   - budget: bytes of the rings that one user may have; nil: depends on the memory.
     ///   - unauthorized: the error for users without permission.
     package init(
-        _ loop: Loop, path: String, mode: UInt32, group: UInt32?, perUser: Int, total: Int, lasting: Form?,
+        _ loop: Loop, path: String, mode: UInt32, group: UInt32?, perUser: Int, total: Int, budget: Int?,
         unauthorized: BusError
     ) throws(SystemError) {
         self.loop = loop
         self.path = path
-        self.lasting = lasting
+        account = RingAccount(budget: budget ?? RingAccount<Form>.defaultBudget)
         self.unauthorized = unauthorized
         table = ConnectionTable(perUser: perUser, total: total)
         listening = try UnixSocket.listen(at: path, .packets, mode: mode, group: group)
@@ -104,22 +99,32 @@ package final class RingSocket<Form: Hashable> {
     /// Gives a new ring to all present and later readers of that rendition.
     package func offer(_ rendition: Form, _ ring: RingWriter) {
         rings[rendition] = ring
-        if given[rendition]?.ring != ring.plan.description.ring { given[rendition] = nil }
         for reader in connected.values where reader.rendition == rendition { give(ring, to: reader) }
     }
 
     /// That rendition has no ring any more.
     package func withdraw(_ rendition: Form) {
         rings[rendition] = nil
-        if rendition != lasting { given[rendition] = nil }
+    }
+
+    /// Releases the memory that nobody has any more, and gives rings to readers whose users have room by now. Call this
+    /// once a second.
+    package func sweep() {
+        guard account.sweep(at: MonotonicClock.now()) || connected.values.contains(where: { !$0.withheld.isEmpty })
+        else { return }
+        for reader in connected.values {
+            reader.rings = reader.rings.filter(account.has)
+            if let rendition = reader.rendition, let ring = rings[rendition], !reader.withheld.isEmpty {
+                give(ring, to: reader)
+            }
+        }
     }
 
     /// Ends the connections of all users that lost permission.
     ///
     /// - Returns: the rings that such a user received and can still read: they are to be replaced.
     package func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {
-        let compromised = given.filter { !$0.value.users.allSatisfy { admits($0.uid, $0.gid) } }
-            .map { ($0.key, $0.value.ring) }
+        let compromised = account.rings(unless: admits)
         for reader in connected.values.filter({ !admits($0.user.uid, $0.user.gid) }) {
             send(unauthorized, to: reader)
             close(reader)
@@ -223,26 +228,38 @@ package final class RingSocket<Form: Hashable> {
 
     private func give(_ ring: RingWriter, to reader: Reader) {
         let plan = ring.plan
-        guard !reader.isCut, reader.ring != plan.description.ring else { return }
-        reader.ring = plan.description.ring
+        let id = plan.description.ring
+        guard let rendition = reader.rendition, !reader.isCut, reader.ring != id else { return }
+        do throws(BusError) {
+            try account.give(
+                id, rendition, bytes: plan.size, ring.readers, to: reader.user, replacing: reader.ring,
+                at: MonotonicClock.now())
+        } catch {
+            reader.withheld = id
+            return send(error, to: reader)
+        }
+        reader.ring = id
+        reader.rings.insert(id)
+        reader.withheld = ""
         reader.error = nil
         // An unread message keeps the memory of its ring: two are allowed.
         reader.unread = reader.socket.hasUnread ? reader.unread + 1 : 0
-        guard reader.unread < 2 else { return cut(reader) }
-        if let rendition = reader.rendition {
-            given[rendition, default: (reader.ring, [])].users.insert(reader.user)
-        }
+        guard reader.unread < 2, let descriptor = try? ring.readers.open() else { return cut(reader) }
         let message: JSONValue = [
             "ring": .string(plan.description.ring), "size": JSONValue(plan.size),
             "slots": JSONValue(plan.description.slots), "slotBytes": JSONValue(plan.description.slotBytes),
             "keep": JSONValue(plan.description.keep),
         ]
-        send(message, descriptor: ring.readerDescriptor, to: reader)
+        send(message, descriptor: descriptor.rawValue, to: reader)
     }
 
     private func sendError(_ reader: Reader) {
         guard let rendition = reader.rendition else { return }
-        if let error = errors[rendition] { send(error, to: reader) } else { reader.error = nil }
+        if let error = errors[rendition] {
+            send(error, to: reader)
+        } else if reader.withheld.isEmpty {
+            reader.error = nil
+        }
     }
 
     // A reader that has not read the last message gets the error later: this is called again once a second.
@@ -274,6 +291,7 @@ package final class RingSocket<Form: Hashable> {
         loop.cancel(reader.token)
         loop.cancel(reader.timer)
         _ = table.close(descriptor: descriptor)
+        for ring in reader.rings { account.closed(ring, of: reader.user, at: MonotonicClock.now()) }
         if let rendition = reader.rendition { onLeave(rendition, reader.client) }
     }
 }

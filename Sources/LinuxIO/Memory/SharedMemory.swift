@@ -8,7 +8,8 @@ import Glibc
 public final class SharedMemory: @unchecked Sendable {
     // The mapping doesn't move; who writes where is for its users to settle.
     public let bytes: UnsafeMutableRawBufferPointer
-    private let readers: FileDescriptor
+    /// Its readers. As long as somebody has this, the memory stays.
+    public let readers: SharedMemoryReaders
 
     /// - Parameters:
     ///   - name: shown in `/proc/<pid>/maps`.
@@ -24,7 +25,8 @@ public final class SharedMemory: @unchecked Sendable {
         do throws(SystemError) {
             // Only now: what is mapped before the seal stays writable, and nothing else ever will be.
             try check("fcntl", name) { clinux_seal_for_readers(file.rawValue) }
-            readers = FileDescriptor(owning: try check("open", name) { clinux_reopen_read_only(file.rawValue) })
+            readers = SharedMemoryReaders(
+                FileDescriptor(owning: try check("open", name) { clinux_reopen_read_only(file.rawValue) }))
         } catch {
             munmap(mapped, count)
             throw error
@@ -34,8 +36,27 @@ public final class SharedMemory: @unchecked Sendable {
 
     deinit { munmap(bytes.baseAddress, bytes.count) }
 
-    /// To be sent to readers: open for reading only.
-    public var readerDescriptor: Int32 { readers.rawValue }
+    /// To be mapped by readers in this process: open for reading only.
+    public var readerDescriptor: Int32 { readers.descriptor.rawValue }
+}
+
+/// The readers of shared memory in other processes. It keeps the memory, and no mapping.
+public final class SharedMemoryReaders: Sendable {
+    fileprivate let descriptor: FileDescriptor
+
+    fileprivate init(_ descriptor: consuming FileDescriptor) { self.descriptor = descriptor }
+
+    /// A descriptor for reading only, to be sent to another process. Each process needs one of its own:
+    /// ``isEmpty`` does not see who has this process's.
+    public func open() throws(SystemError) -> FileDescriptor {
+        FileDescriptor(owning: try check("open") { clinux_reopen_read_only(descriptor.rawValue) })
+    }
+
+    /// Whether nobody has a descriptor of ``open()``, or a mapping that was made with it; nil: the kernel cannot say.
+    public var isEmpty: Bool? {
+        let result = clinux_is_shared(descriptor.rawValue)
+        return result < 0 ? nil : result == 0
+    }
 }
 
 /// Memory of another process, mapped to be read.

@@ -3,6 +3,7 @@ import CaptureCore
 import Delivery
 import FrameRing
 import Imaging
+import LinuxIO
 
 /// The rings of renditions: one for each rendition with readers, as long as it has readers and the stream runs.
 extension FrameRelay {
@@ -11,6 +12,11 @@ extension FrameRelay {
     /// - Returns: false for that of the device's own frames, which goes with its stream only.
     func remakeRing(_ rendition: Rendition, _ id: String) -> Bool {
         if running?.ring.writer.plan.description.ring == id { return false }
+        if let ring = retired[rendition], ring.id == id {
+            ring.writer.close(.replaced)
+            retired[rendition] = nil
+            return true
+        }
         guard let output = outputs.first(where: { $0.rendition == rendition }), let ring = output.ring, ring.id == id
         else { return true }
         ring.writer.close(.replaced)
@@ -20,8 +26,13 @@ extension FrameRelay {
     }
 
     func makeRing(_ output: RenditionOutput, _ run: CameraStream) {
-        guard output.needsRing else { return endRing(output) }
+        guard output.needsRing else { return endRing(output, isOver: false) }
         guard output.ring == nil else { return }
+        if let ring = retired.removeValue(forKey: output.rendition) {
+            departed[ringName(output)] = nil
+            if lender.isFree(ring.writer) { return begin(ring, output, run) }
+            ring.writer.close(.replaced)
+        }
         if output.rendition == Rendition(.native) { return begin(RenditionRing(native: run.ring.writer), output, run) }
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
@@ -61,19 +72,32 @@ extension FrameRelay {
         onRing?(output.rendition, ring.writer)
     }
 
-    func endRing(_ output: RenditionOutput) {
+    /// - Parameter isOver: nothing is ever written to it again.
+    func endRing(_ output: RenditionOutput, isOver: Bool = true) {
         guard let ring = output.ring else { return }
         output.ring = nil
         for topic in output.outputs where topic.subscribed.kind == .buffer { topic.writer = nil }
         // That of the device's own frames goes with the stream.
         if !ring.isNative {
-            ring.writer.close(.ended)
+            if !isOver, running != nil, ring.writer.readers.isEmpty == false {
+                retired[output.rendition] = ring
+            } else {
+                ring.writer.close(.ended)
+            }
             lender.end(ring.writer)
         }
         if run != nil, ring.sequence > 0, departed.count < Self.maximumDeparted {
             departed[ringName(output)] = ring.sequence
         }
         onRing?(output.rendition, nil)
+    }
+
+    /// Ends the retired rings that nobody has any more.
+    func releaseRetired() {
+        for (rendition, ring) in retired where ring.writer.readers.isEmpty != false {
+            ring.writer.close(.ended)
+            retired[rendition] = nil
+        }
     }
 
     // Its count continues if it returns within the stream.

@@ -42,6 +42,9 @@ final class FrameRelay {
     var timestampSource = TimestampSource.startOfExposure
     /// How far the counts of topics had come that have gone within this stream: they go on if the topic comes back.
     var departed: [SubscribedTopic: UInt64] = [:]
+    /// Rings of this stream that nobody wants now, and whose memory a reader still has: who wants that rendition again
+    /// gets the same ring.
+    var retired: [Rendition: RenditionRing] = [:]
 
     /// That of the last committed configuration.
     var generation: UInt64 = 0 { didSet { run?.generation = generation } }
@@ -99,6 +102,7 @@ final class FrameRelay {
     /// Tries again what failed for lack of memory, and cuts off stalled subscribers that hold memory.
     func retry() {
         socket.relieve(lender.memory, at: MonotonicClock.now())
+        releaseRetired()
         guard let running else { return }
         for output in outputs where output.ringError != nil { makeRing(output, running) }
     }
@@ -128,6 +132,8 @@ final class FrameRelay {
             endRing(output)
             output.end()
         }
+        for ring in retired.values { ring.writer.close(.ended) }
+        retired = [:]
         meter.end(run)
         photoMeter.end(run)
         sceneMeter.end(run)
@@ -268,7 +274,7 @@ final class FrameRelay {
 
     private func remove(_ output: RenditionOutput) {
         withdraw(output)
-        endRing(output)
+        endRing(output, isOver: false)
         for gone in output.outputs { depart(gone) }
     }
 

@@ -40,6 +40,12 @@ final class PayloadLender {
         memory.add(ring.plan.size)
     }
 
+    /// Whether nothing of a ring is lent that was said to have ended.
+    func isFree(_ ring: RingWriter) -> Bool {
+        sweep()
+        return !ended.contains { $0 === ring }
+    }
+
     /// Bytes that subscribers hold beside the rings in use.
     var held: Int {
         sweep()

@@ -23,6 +23,8 @@ public struct WorkerOptions: Sendable {
     /// Bytes of frames that slow subscribers may hold together, in addition to the rings; nil: depends on the machine's
     /// memory.
     public var payloadBudget: Int?
+    /// Bytes of the rings that one user may have; nil: depends on the memory.
+    public var ringBudget: Int?
     /// Bytes that frames for photos under way may have together, and their files as many; nil: as the machine's memory
     /// allows.
     public var photoBudget: Int?

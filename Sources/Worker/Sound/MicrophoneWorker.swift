@@ -64,7 +64,7 @@ public final class MicrophoneWorker {
         do {
             rings = try RingSocket(
                 loop, path: process.directory.ringSocket(device), mode: process.mode, group: process.group,
-                perUser: options.connectionsPerUser, total: options.connections, lasting: nil,
+                perUser: options.connectionsPerUser, total: options.connections, budget: options.ringBudget,
                 unauthorized: BusError(
                     .unauthorized,
                     "This user has no permission for this microphone. authorization.status says why; 'camerabus ask "
@@ -416,6 +416,7 @@ public final class MicrophoneWorker {
         errors.publishAll(table.refused + failures)
         controller.stream?.retryRings()
         rings.setFailures(ringFailures)
+        rings.sweep()
         link.sendBacklog()
         link.send(.alive(counters))
         status?.touch()

@@ -44,7 +44,7 @@ final class SubscriberService {
         rings = try RingSocket(
             process.loop, path: process.directory.ringSocket(options.device), mode: process.mode,
             group: process.group, perUser: options.connectionsPerUser, total: options.connections,
-            lasting: Rendition(.native),
+            budget: options.ringBudget,
             unauthorized: BusError(
                 .unauthorized,
                 "This user has no permission for this camera. authorization.status says why; 'camerabus ask video "
@@ -166,6 +166,7 @@ final class SubscriberService {
         errors.publishAll(table.refused + failures)
         frames.retry()
         rings.setFailures(ringFailures)
+        rings.sweep()
     }
 
     private var failures: [ErrorPublisher.Refusal] { frames.failures(obstacle()) }
