@@ -78,6 +78,8 @@ final class WorkerHandle {
     /// How often it has described its device.
     private(set) var descriptions = 0
     private(set) var status: [String: JSONValue] = [:]
+    /// The format that the device has; nil: its present worker has not opened it yet.
+    var activeFormat: JSONValue? { status["activeFormat"].flatMap { $0.isNull ? nil : $0 } }
     private(set) var counters: JSONValue = [:]
     private(set) var mediaPath: String?
     /// What was last committed, to be put back into a new process.

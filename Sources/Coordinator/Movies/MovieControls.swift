@@ -101,7 +101,7 @@ final class MovieControls: AutomaticControlUser {
         guard mode != .off else { return wanted }
         for camera in cameras {
             let id = camera.device.id
-            let format = (camera.status["activeFormat"] ?? camera.committed?["activeFormat"])?["id"]?.string
+            let format = (camera.activeFormat ?? camera.committed?["activeFormat"])?["id"]?.string
             guard let supported = resolver.surroundings.device(id)?.stabilizationModes(formatID: format),
                 !supported.contains(mode.rawValue)
             else { continue }

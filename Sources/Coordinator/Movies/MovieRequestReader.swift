@@ -87,7 +87,7 @@ final class MovieRequestReader {
             }
             if subject.denied.contains(.audio), let microphone = subject.microphone {
                 // Also for a microphone that has not been described yet.
-                let format = microphone.status["activeFormat"] ?? microphone.committed?["activeFormat"]
+                let format = microphone.activeFormat ?? microphone.committed?["activeFormat"]
                 request.blank.sound = BlankMedia.Sound(
                     rate: min(384_000, max(4000, Int(clamping: format?["rate"]?.integer ?? 48000))),
                     channels: min(8, max(1, Int(clamping: format?["channels"]?.integer ?? 2))))

@@ -57,7 +57,7 @@ extension MovieService {
 extension RecommendedVideo {
     /// From the camera's current format; if unknown, the committed one; if none, the first format of its table.
     init?(_ worker: WorkerHandle) {
-        let known = [worker.status["activeFormat"], worker.committed?["activeFormat"]].compactMap(\.self)
+        let known = [worker.activeFormat, worker.committed?["activeFormat"]].compactMap(\.self)
         let sizes = known.compactMap { format -> Dimensions? in
             guard let width = format["width"]?.integer, let height = format["height"]?.integer else { return nil }
             return Dimensions(width: Int(clamping: width), height: Int(clamping: height))
@@ -70,7 +70,7 @@ extension RecommendedVideo {
 extension RecommendedAudio {
     /// As the microphone is; while that isn't known, as it was set.
     init(_ worker: WorkerHandle, _ fileType: MovieFileType) {
-        let format = worker.status["activeFormat"] ?? worker.committed?["activeFormat"]
+        let format = worker.activeFormat ?? worker.committed?["activeFormat"]
         let rate = format?["rate"]?.integer ?? 48000
         let channels = format?["channels"]?.integer ?? 2
         self.init(fileType, rate: Int(clamping: rate), channels: Int(clamping: channels))

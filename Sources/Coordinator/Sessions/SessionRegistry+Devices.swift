@@ -109,7 +109,9 @@ extension SessionRegistry {
             let message = Self.away(device, workers[device])
             return deny(claims, device, SessionInterruption(.deviceDisconnected, device: device, message: message))
         }
-        guard worker.isRunning, let formats = worker.formats else {
+        // The formats may be known from the worker before, while this one has not opened the device yet. Sessions that
+        // leave the device as it is must not change it: they wait until it is known how that is.
+        guard worker.isRunning, let formats = worker.formats, worker.activeFormat != nil else {
             tell(device, isRunning: true)
             let error = worker.error
             for claim in claims {
@@ -118,6 +120,9 @@ extension SessionRegistry {
                     fail(claim, device, BusError(.workerCrashed, message, ["device": .string(device)]), stops: false)
                 } else if let error, error.reason == .deviceInUse {
                     put(claim, device, .denied(inUse(device, error)))
+                } else if let error, worker.isRunning {
+                    // The worker tries again to open it.
+                    fail(claim, device, error, stops: false)
                 } else {
                     put(claim, device, .pending)
                 }

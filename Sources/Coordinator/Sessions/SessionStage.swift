@@ -118,7 +118,7 @@ extension WorkerHandle {
 
     /// How the device is set; nil: not known.
     var setting: StreamSetting? {
-        guard let active = status["activeFormat"], let format = try? FormatSelection(json: active) else { return nil }
+        guard let active = activeFormat, let format = try? FormatSelection(json: active) else { return nil }
         return StreamSetting(
             formatID: active["id"]?.string, format: format,
             frameDuration: status["frameDuration"].flatMap { try? FrameDuration(json: $0) })

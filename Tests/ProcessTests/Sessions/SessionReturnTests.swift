@@ -48,6 +48,36 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `workers that are killed keep the format that their sessions leave alone`() async throws {
+            let bus = try await BusHarness(virtual: 6)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let devices = try bus.devices()
+            let size: JSONValue = ["pixelFormat": "YUYV", "width": 320, "height": 240]
+            let lock = try client.call("device.lock", ["devices": JSONValue(devices)])["lock"] ?? .null
+            let changes = devices.map { ["device": .string($0), "activeFormat": size, "frameRate": 10] as JSONValue }
+            try client.call("device.configure", ["lock": lock, "changes": .array(changes)])
+            try client.call("device.unlock", ["lock": lock])
+            for device in devices {
+                let session = try client.call(
+                    "session.create",
+                    ["preset": "inputPriority", "inputs": [.string(device)], "outputs": [["type": "photo"]]])["session"]
+                #expect(try client.call("session.start", ["session": session ?? .null])["state"]?["state"] == "running")
+            }
+            // How soon a worker connects and how soon it has opened its camera differs each time.
+            for _ in 1...3 {
+                let pids = try bus.workerPIDs()
+                for pid in pids { kill(pid, SIGKILL) }
+                for device in devices {
+                    let state = try await bus.wait(for: "state/device/\(device)/") {
+                        $0?["isStreaming"] == true
+                            && !pids.contains(Int32(clamping: $0?["worker"]?["pid"]?.integer ?? 0))
+                    }
+                    #expect(state?["activeFormat"]?["width"] == 320 && state?["frameRate"] == 10, "\(device)")
+                }
+            }
+            try await bus.stop()
+        }
+
         @Test func `a repeated request with the same key returns the existing session`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
