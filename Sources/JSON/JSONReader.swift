@@ -21,15 +21,49 @@ extension JSONValue {
             return
         }
         try Self.checkDepth(bytes, maximumDepth)
+        do throws(Failure) {
+            self = try Self.parsed(bytes) { $0 }
+        } catch .nameWithNUL {
+            let escaped = EscapedNUL(bytes)
+            let result = escaped.bytes.withUnsafeBytes { bytes in
+                Result { () throws(Failure) in try Self.parsed(bytes, EscapedNUL.original) }
+            }
+            do throws(Failure) {
+                self = try result.get()
+            } catch {
+                throw error.json(escaped.offset)
+            }
+        } catch {
+            throw error.json { $0 }
+        }
+    }
+
+    private enum Failure: Error {
+        case text(JSONError)
+        case nameWithNUL
+
+        func json(_ offset: (Int) -> Int) -> JSONError {
+            switch self {
+            case .text(let error): JSONError(message: error.message, offset: offset(error.offset))
+            case .nameWithNUL: JSONError(message: "a member's name has a NUL", offset: 0)
+            }
+        }
+    }
+
+    /// - Parameter text: makes the document's text of a parsed one.
+    private static func parsed(
+        _ bytes: UnsafeRawBufferPointer, _ text: (String) -> String
+    ) throws(Failure) -> JSONValue {
         var error = json_error_t()
         let flags = Int(JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL)
         guard let root = json_loadb(bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count, flags, &error)
         else {
-            let text = withUnsafeBytes(of: &error.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-            throw JSONError(message: text, offset: max(0, Int(error.position)))
+            guard json_error_code(&error) != json_error_null_byte_in_key else { throw .nameWithNUL }
+            let message = withUnsafeBytes(of: &error.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            throw .text(JSONError(message: message, offset: max(0, Int(error.position))))
         }
         defer { json_decref(root) }
-        self = Self.copy(root)
+        return copy(root, text)
     }
 
     /// Reads the members of a document that is an object of at most six, in their order: where each of them is looked
@@ -93,26 +127,28 @@ extension JSONValue {
         }
     }
 
-    private static func copy(_ value: UnsafeMutablePointer<json_t>) -> JSONValue {
+    private static func copy(_ value: UnsafeMutablePointer<json_t>, _ text: (String) -> String) -> JSONValue {
         switch value.pointee.type {
         case JSON_OBJECT:
             var members: [String: JSONValue] = [:]
             members.reserveCapacity(json_object_size(value))
             var iterator = json_object_iter(value)
             while let current = iterator {
-                // With ALLOW_NUL a key still holds no NUL: jansson refuses those itself.
+                // A parsed name holds no NUL: jansson refuses one.
                 if let key = json_object_iter_key(current), let member = json_object_iter_value(current) {
-                    members[String(cString: key)] = copy(member)
+                    members[text(String(cString: key))] = copy(member, text)
                 }
                 iterator = json_object_iter_next(value, current)
             }
             return .object(members)
         case JSON_ARRAY:
             return .array(
-                (0..<json_array_size(value)).compactMap { index in json_array_get(value, index).map(copy) })
+                (0..<json_array_size(value)).compactMap { index in
+                    json_array_get(value, index).map { copy($0, text) }
+                })
         case JSON_STRING:
             let bytes = UnsafeRawBufferPointer(start: json_string_value(value), count: json_string_length(value))
-            return .string(String(decoding: bytes, as: UTF8.self))
+            return .string(text(String(decoding: bytes, as: UTF8.self)))
         case JSON_INTEGER: return .integer(json_integer_value(value))
         case JSON_REAL: return .number(json_real_value(value))
         case JSON_TRUE: return .bool(true)

@@ -10,6 +10,32 @@ import Testing
         #expect(try JSONValue(parsing: text) == value)
     }
 
+    private static let withNUL: [(text: String, value: JSONValue)] = [
+        (
+            #"{"\u0000":1,"a\u0000b":{"\u0001":"\u00010","\\u0000":"\u0000"}}"#,
+            ["\0": 1, "a\0b": ["\u{1}": "\u{1}0", "\\u0000": "\0"]]
+        ),
+        (
+            #"{"\u0000":1,"\u00010":2,"0":3,"\u0001":[4,"\u0001"],"":5}"#,
+            ["\0": 1, "\u{1}0": 2, "0": 3, "\u{1}": [4, "\u{1}"], "": 5]
+        ),
+    ]
+
+    @Test(arguments: withNUL)
+    func `a member's name may hold a NUL`(text: String, value: JSONValue) throws {
+        #expect(try JSONValue(parsing: text) == value)
+        #expect(try JSONValue(parsing: value.description) == value)
+    }
+
+    @Test func `what is wrong beside a name with a NUL is found where it stands`() throws {
+        let damaged = #"{"\u0000":1,"\u0001":2,}"#
+        let error = try #require(throws: JSONError.self) { try JSONValue(parsing: damaged) }
+        #expect(error.offset == damaged.utf8.count)
+        for text in [#"{"\u0000":1,"\u0000":2}"#, #"{"\u0000":1"#, #"{"\u0000":"\u000"}"#, #"{"\u0000":\"#] {
+            #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
+        }
+    }
+
     @Test(arguments: [
         "", "{", #"{"a":1"#, #"{"a":1,"a":2}"#, "[1,]", "{} {}", "nul", "'a'", "01", #""\ud800""#, "NaN",
         "99999999999999999999", "[1 2]", #"{"a" 1}"#, "\u{FEFF}{}",
