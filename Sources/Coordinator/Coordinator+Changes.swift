@@ -30,6 +30,11 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
         state.publish()
     }
 
+    func workerLost(_ worker: WorkerHandle) {
+        configurations.lost(worker)
+        photos.lost(worker)
+    }
+
     func workerGreeted(_ worker: WorkerHandle) {
         admit(worker)
         if let isHalted = pressures.wish(for: worker) { worker.order(.halt(isHalted)) }

@@ -144,6 +144,13 @@ public struct BatchTransaction: Sendable {
         return proceed()
     }
 
+    /// What answered for a device has ended. A change that it had only checked can't be made any more; one that it has
+    /// made is kept by whatever comes after it.
+    public mutating func ended(_ device: String, _ error: BusError) -> [Action] {
+        guard case .prepared = states[device] else { return [] }
+        return lost(device, error)
+    }
+
     /// A device is gone, or took too long.
     public mutating func lost(_ device: String, _ error: BusError) -> [Action] {
         guard !isFinished else { return [] }

@@ -52,6 +52,7 @@ final class ConfigurationService {
     /// Devices whose configuration is being changed now.
     private var busy: Set<String> = []
     private var queue: [Run] = []
+    private var running: [Run] = []
 
     /// Batches that may wait for one device, and for all of them: one slow camera must not cost the others their turn.
     private static let maximumQueue = 64
@@ -104,7 +105,13 @@ final class ConfigurationService {
             started.append(run)
             return true
         }
+        running += started
         for run in started { perform(run.transaction.start(), run) }
+    }
+
+    /// A worker's process has ended: the next one knows nothing of a change that this one has only checked.
+    func lost(_ worker: WorkerHandle) {
+        for run in running { perform(run.transaction.ended(worker.device.id, worker.crashed), run) }
     }
 
     private func perform(_ actions: [BatchTransaction.Action], _ run: Run) {
@@ -181,6 +188,7 @@ final class ConfigurationService {
 
     private func end(_ run: Run, _ outcome: BatchTransaction.Outcome) {
         store.settle(run.id)
+        running.removeAll { $0 === run }
         for change in run.batch.changes { busy.remove(change.device) }
         // At the bus's end workers go without taking back what was not decided.
         for change in run.batch.changes where !lifecycle.isStopping {

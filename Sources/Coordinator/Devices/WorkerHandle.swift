@@ -55,6 +55,8 @@ final class WorkerHandle {
     var endedZoom: ZoomRampOwner?
     /// Called when the worker has said hello, before any order is sent to it.
     private let onHello: (WorkerHandle) -> Void
+    /// Called when the process has ended, or has connected anew: it has forgotten what it was asked to get ready.
+    private let onLoss: (WorkerHandle) -> Void
 
     /// The users that a new process admits at its sockets.
     var accessList: (() -> AccessList?)?
@@ -119,7 +121,7 @@ final class WorkerHandle {
         _ device: ManagedDevice, committed: JSONValue?, standIn: JSONValue?, former: WorkerHandle? = nil, _ loop: Loop,
         launch: Launch, logger: Logger,
         send: @escaping (_ connection: [UInt8], _ order: WorkerOrder) -> Bool,
-        onHello: @escaping (WorkerHandle) -> Void,
+        onHello: @escaping (WorkerHandle) -> Void, onLoss: @escaping (WorkerHandle) -> Void,
         onChange: @escaping (WorkerHandle) -> Void
     ) {
         self.device = device
@@ -127,6 +129,7 @@ final class WorkerHandle {
         self.launch = launch
         self.send = send
         self.onHello = onHello
+        self.onLoss = onLoss
         self.onChange = onChange
         var logger = logger
         logger[metadataKey: LogKeys.deviceID] = "\(device.id)"
@@ -228,17 +231,18 @@ final class WorkerHandle {
     private func ended() {
         connection = nil
         mediaPath = nil
-        failOrders()
+        loseOrders()
         forgetPresence()
     }
 
-    private func failOrders() {
+    private func loseOrders() {
         let failed = orders.values
         orders = [:]
         for order in failed {
             loop.cancel(order.timer)
             order.completion(.failure(crashed))
         }
+        onLoss(self)
     }
 
     private func forgetPresence() {
@@ -257,9 +261,10 @@ final class WorkerHandle {
             ["device": .string(device.id)])
     }
 
-    private var crashed: BusError {
+    /// The error of what it was asked and has not done.
+    var crashed: BusError {
         BusError(
-            .workerCrashed, "The worker of \(device.id) ended before it answered; it is started again. Try again.",
+            .workerCrashed, "The worker of \(device.id) ended before it was done; it is started again. Try again.",
             ["device": .string(device.id)])
     }
 
@@ -280,7 +285,7 @@ final class WorkerHandle {
     func greeted(by pid: Int32, connection: [UInt8], mediaPath: String, link: UInt64) {
         guard process.greeted(by: pid) else { return }
         // What was asked over an earlier connection is not answered any more.
-        if self.connection != nil { failOrders() }
+        if self.connection != nil { loseOrders() }
         self.connection = connection
         self.link = link
         self.mediaPath = mediaPath

@@ -12,6 +12,8 @@ protocol WorkerObserver: AnyObject {
     func deviceChanged(_ device: String, _ worker: WorkerHandle?)
     /// A worker process has said hello, or has connected again.
     func workerGreeted(_ worker: WorkerHandle)
+    /// A worker process has ended, or has connected again: it has forgotten what it was asked to get ready.
+    func workerLost(_ worker: WorkerHandle)
     /// Devices get other ids. Called before anything else changes.
     func devicesRenamed(_ names: [(device: String, name: String)])
     /// A worker has seen this fence.
@@ -173,6 +175,9 @@ final class WorkerSupervisor {
                 (try? self?.server.socket.send(frames: [connection, order.json.serialized])) ?? false
             },
             onHello: { [weak self] worker in self?.observer?.workerGreeted(worker) },
+            onLoss: { [weak self] worker in
+                if let self, all[worker.device.id] === worker { observer?.workerLost(worker) }
+            },
             onChange: { [weak self] worker in
                 guard let self else { return }
                 if all[device.id] === worker { observer?.deviceChanged(device.id, worker) }

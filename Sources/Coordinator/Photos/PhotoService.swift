@@ -322,6 +322,9 @@ final class PhotoService: MethodService {
         runs.values.contains { $0.hasBegun && isMeant($0.request.settings) && $0.request.camera(uniqueID) != nil }
     }
 
+    /// A worker's process has ended: the next one knows nothing of a photo that this one was ready for, or held.
+    func lost(_ worker: WorkerHandle) { perform(queue.lost(worker.device.id, worker.crashed)) }
+
     // One that dies had a part in several photos.
     func tellLeft() {
         guard !isLeft else { return }

@@ -230,7 +230,7 @@ final class OrderService: OrderHandler {
 
     func takeBack(_ id: String, _ finish: @escaping Finish) {
         switch transactions.takeBack(id) {
-        case .unknown: finish(.failure(.invalidParams("transaction", "this worker has no transaction '\(id)'")))
+        case .unknown: finish(.failure(transactions.unknown))
         case .nothing: finish(.success([:]))
         case .undo(let change):
             let present = controller.snapshot?.configuration

@@ -35,6 +35,13 @@ struct TransactionTable<Prepared, Applied> {
         return Set(applied.keys).union(applying.map { [$0] } ?? []).sorted()
     }
 
+    /// The error for one that an earlier process of this device was asked to check.
+    var unknown: BusError {
+        BusError(
+            .workerCrashed, "The worker of \(device) was started again before the change was made; try again.",
+            ["device": .string(device)])
+    }
+
     /// Whether it is checked or made.
     func knows(_ id: String) -> Bool { transactions[id] != nil }
 
@@ -59,10 +66,10 @@ struct TransactionTable<Prepared, Applied> {
 
     /// It is being made from now on.
     ///
-    /// - Throws: `invalidParams` for one that is not checked.
+    /// - Throws: ``unknown`` for one that is not checked.
     mutating func beginApplying(_ id: String) throws(BusError) -> (change: Prepared, isShared: Bool) {
         guard case .prepared(let change, let isShared)? = transactions[id] else {
-            throw .invalidParams("transaction", "no change is prepared as '\(id)'")
+            throw unknown
         }
         applying = isShared ? id : nil
         return (change, isShared)

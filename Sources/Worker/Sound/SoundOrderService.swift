@@ -200,7 +200,7 @@ final class SoundOrderService: OrderHandler {
 
     func takeBack(_ id: String, _ finish: @escaping Finish) {
         switch transactions.takeBack(id) {
-        case .unknown: finish(.failure(.invalidParams("transaction", "this worker has no transaction '\(id)'")))
+        case .unknown: finish(.failure(transactions.unknown))
         case .nothing: finish(.success([:]))
         case .undo(let change):
             let isSame = controller.snapshot?.configuration.format == change.before.format

@@ -89,6 +89,17 @@ import Testing
         #expect(
             preparing.lost("a", gone) == [.finish(.failure(gone, device: "a", rolledBack: [], notRolledBack: []))])
 
+        // What had checked its change ends while another still checks, and when it has made it.
+        var checked = BatchTransaction(devices: ["a", "b"], dryRun: false)
+        _ = checked.start()
+        #expect(checked.ended("a", gone).isEmpty)
+        _ = checked.prepared("a", .success(1))
+        #expect(checked.ended("a", gone) == [.finish(.failure(gone, device: "a", rolledBack: [], notRolledBack: []))])
+        #expect(checked.prepared("b", .success(1)).isEmpty)
+        var made = batch(applied: ["a"])
+        #expect(made.ended("a", gone).isEmpty && made.ended("b", gone).isEmpty)
+        #expect(made.applied("b", .success(1)) == [.decide])
+
         var applying = batch(applied: ["a"])
         #expect(applying.lost("b", gone) == [.rollBack("a")])
         #expect(applying.applied("b", .success(1)).isEmpty)

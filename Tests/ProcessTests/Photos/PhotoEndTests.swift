@@ -67,6 +67,23 @@ extension ProcessTests.Photos {
         try await bus.stop()
     }
 
+    @Test func `a worker that dies while another is not ready yet is named as the reason`() async throws {
+        let bus = try await bus()
+        let client = try client(bus)
+        let reader = try FrameReader(bus, "cam0", "native")
+        _ = try reader.next()
+        try self.client(bus).call("fault.inject", ["device": "cam1", "fault": "stall", "milliseconds": 20_000])
+        try client.start("photo.capture", ["devices": ["cam0", "cam1"]])
+        // So many frames are enough for the first to be ready.
+        for _ in 0..<30 { _ = try reader.next() }
+        kill(try worker(bus, "cam0"), SIGKILL)
+        guard case .failure(let error) = try client.reply(within: 30).result else {
+            throw TestingError("it was answered")
+        }
+        #expect(error.reason == .workerCrashed && error.data["device"] == "cam0", "\(error)")
+        try await bus.stop()
+    }
+
     /// Of cam0, which has been set for a bracket that takes a while.
     private func workerWithinBracket(_ bus: BusHarness, _ client: RawClient) throws -> Int32 {
         let ears = try PhotoEars(bus)

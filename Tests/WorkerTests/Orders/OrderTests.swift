@@ -153,7 +153,7 @@ struct OrderTests {
         let unknown = #expect(throws: BusError.self) {
             try worker.coordinator.order(.rollBack(transaction: "u"), fence: 1).get()
         }
-        #expect(unknown?.reason == .invalidParams)
+        #expect(unknown?.reason == .workerCrashed)
         bench.told.fail(nil)
         bench.set { $0.openFailure = nil }
         _ = try worker.coordinator.order(.lock, fence: 2).get()
@@ -215,7 +215,7 @@ struct OrderTests {
         let error = #expect(throws: BusError.self) { try prepare(worker, ["controls": ["contrast": 1]]).get() }
         #expect(error?.reason == .controlUnsupported)
         let unknown = #expect(throws: BusError.self) { try apply(worker).get() }
-        #expect(unknown?.reason == .invalidParams)
+        #expect(unknown?.reason == .workerCrashed)
         #expect(!bench.now.calls.contains { $0.hasPrefix("set") })
     }
 
