@@ -29,7 +29,7 @@ extension MethodTable {
                     .required(
                         "bytes", .integer(min: 1).described("That a frame has; of compressed ones, at most.")),
                 ], additional: true),
-            feature: .sources, errors: [.deviceBusy, .workerCrashed]),
+            feature: .sources, errors: [.deviceBusy, .workerCrashed, .cancelled]),
         Method(
             "source.delete", "Deletes a device that source.create made.",
             params: .object([.required("device", .reference("DeviceID"))]),

@@ -50,12 +50,16 @@ final class SourceService: MethodService {
         let path = directory.sourceSocket(of: source)
         worker.whenReady(withinMilliseconds: WorkerHandle.patience) { [weak self] in
             guard let self else { return }
-            // Its process may have ended, or deleted it, meanwhile.
-            guard sources.sources[source.uniqueID] == source, worker.isRunning, worker.description != nil else {
-                if sources.sources[source.uniqueID] == source {
-                    sources.remove(source.uniqueID)
-                    updater.setDevices()
-                }
+            guard sources.sources[source.uniqueID] == source else {
+                return respond(
+                    .failure(
+                        BusError(
+                            .cancelled,
+                            "The source was deleted while it was made: its process left the bus, or lost permission.")))
+            }
+            guard worker.isRunning, worker.description != nil else {
+                sources.remove(source.uniqueID)
+                updater.setDevices()
                 return respond(
                     .failure(
                         BusError(

@@ -277,6 +277,8 @@ final class WorkerHandle {
         for order in unanswered {
             order.completion(.failure(BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")))
         }
+        // It does not get ready any more. Not from within: the devices are being changed.
+        loop.schedule(at: 0) { [readers] in readers.tell() }
     }
 
     // MARK: What it says
@@ -376,10 +378,11 @@ final class WorkerHandle {
             ["limit": .string(limit), "maximum": JSONValue(SharedOrder.maximumWaiting)])
     }
 
-    /// Calls the body when the worker runs and has described its device, or after so many milliseconds in any case.
+    /// Calls the body when the worker runs and has described its device, when the device is taken away, or after so
+    /// many milliseconds in any case.
     func whenReady(withinMilliseconds limit: Int64, _ body: @escaping () -> Void) {
         // A call that can't wait gets the worker's present state.
-        if isReady { body() } else { readers.wait(milliseconds: limit, body) }
+        if isReady || isStopped { body() } else { readers.wait(milliseconds: limit, body) }
     }
 
     /// To be called after each change: calls the bodies that wait for the worker to be ready.

@@ -235,6 +235,18 @@ extension ProcessTests {
                     time.sleep(0.02)
             """
 
+        @Test func `a source whose process leaves the bus while it is made is cancelled`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.start("source.create", ["name": "made", "format": Self.format])
+            try client.start("bus.leave")
+            let replies = try (1...2).map { _ in try client.reply() }.sorted { "\($0.id)" < "\($1.id)" }
+            guard case .failure(let error) = replies[0].result else { throw TestingError("it was made") }
+            #expect(error.reason == .cancelled, "\(error)")
+            #expect(try isGone(client, "made"))
+            try await bus.stop()
+        }
+
         @Test func `a source ends with its process, and outlives the bus`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let running = try bus.start(
