@@ -42,11 +42,11 @@ extension Coordinator: WorkerObserver, DeviceUpdateObserver, SessionObserver, Mo
         sessions.greeted(worker)
     }
 
-    func devicesRenamed(_ names: [(device: String, name: String)]) {
-        locks.rename(names)
-        sessions.rename(names)
+    func devicesRenamed(_ names: [(device: String, name: String)]) -> Bool {
+        let areKept = [locks.rename(names), sessions.rename(names)]
         photos.rename(names)
         for (device, name) in names { events.event("event/device/\(device)", "renamed", ["to": .string(name)]) }
+        return !areKept.contains(false)
     }
 
     func fenceSeen(_ fence: UInt64) { locks.seen(fence: fence) }

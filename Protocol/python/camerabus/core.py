@@ -227,7 +227,8 @@ class Core:
                     raise
 
     def _tell_if_not_kept(self, method: str, result: Any) -> None:
-        if isinstance(result, dict) and result.get("kept") is False:
+        # How a movie or a segment ended says with `kept` whether there is a file.
+        if isinstance(result, dict) and result.get("kept") is False and "reason" not in result:
             why = "it is lost when the bus ends. The log of the bus shows the cause."
             self._tell(NotKept, f"{method}: the change is active, but the bus could not write it to its disk; {why}")
 

@@ -20,7 +20,7 @@ extension Client {
 
     /// The takes that are not over, in the order in which they were made, as `state/take/` has them.
     public func takes(timeout: Duration = defaultTimeout) async throws(ClientError) -> [TakeState] {
-        (try await call("take.list", timeout: timeout)["takes"]?.array ?? []).map(TakeState.init)
+        (try await call("take.list", timeout: timeout)["takes"]?.array ?? []).map { TakeState($0) }
     }
 
     /// One take.
@@ -92,15 +92,15 @@ extension Client {
 
     /// Throws a take away, with all of its segments; one that is recorded ends.
     ///
-    /// - Returns: the files that were there.
+    /// - Returns: the files that were there; whether the bus could write to its disk that the take is gone.
     @discardableResult
     public func discardTake(
         _ id: String, timeout: Duration = movieTimeout
-    ) async throws(ClientError) -> [String] {
+    ) async throws(ClientError) -> (deleted: [String], isKept: Bool) {
         let answer = try await repeatedCall("take.discard", ["take": .string(id)], timeout: timeout) {
             $0.reason == .takeNotFound
         }
-        return answer["deleted"]?.array?.compactMap(\.string) ?? []
+        return (answer["deleted"]?.array?.compactMap(\.string) ?? [], answer["kept"]?.bool ?? true)
     }
 
     /// Follows a take until it is over; on return the subscription is in force.
@@ -116,6 +116,6 @@ extension Client {
         guard let take = answer["take"], take["id"]?.string != nil else {
             throw .unreadable("The answer of the bus is invalid: it contains no take.")
         }
-        return TakeState(take)
+        return TakeState(take, isKept: answer["kept"]?.bool ?? true)
     }
 }

@@ -4,8 +4,13 @@ public import JSON
 public struct TakeState: Hashable, Sendable {
     /// The value itself, with all its members.
     public let json: JSONValue
+    /// The change that was answered with it is on the bus's disk; false: it ends with the bus.
+    public let isKept: Bool
 
-    public init(_ json: JSONValue) { self.json = json }
+    public init(_ json: JSONValue, isKept: Bool = true) {
+        self.json = json
+        self.isKept = isKept
+    }
 
     public var id: String { json["id"]?.string ?? "" }
     /// What its files in the library are called, without an ending.

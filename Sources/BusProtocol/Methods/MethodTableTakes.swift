@@ -5,6 +5,8 @@ extension MethodTable {
 
     private static let one = Schema.object([.required("take", .reference("Take"))], additional: true)
 
+    private static let kept = Schema.Property.optional("kept", .reference("Kept"))
+
     private static let deleted = Schema.Property.required(
         "deleted", .array(of: .string()).described("The deleted files, absolute."))
 
@@ -48,7 +50,8 @@ extension MethodTable {
                 ),
                 .optional("mirrored", .boolean.described("The picture is shown mirrored.")),
             ]),
-            result: one, needs: .nothing, feature: .takes,
+            result: .object([.required("take", .reference("Take")), kept], additional: true), needs: .nothing,
+            feature: .takes,
             errors: [.deviceNotFound, .sessionNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
         Method(
             "take.record", "Starts a segment; returns when the first frame is in its file.",
@@ -74,7 +77,7 @@ extension MethodTable {
         Method(
             "take.delete", "Deletes a segment with its files.",
             params: .object([take, .required("segment", .reference("MovieID"))]),
-            result: .object([.required("take", .reference("Take")), deleted], additional: true), needs: .nothing,
+            result: .object([.required("take", .reference("Take")), deleted, kept], additional: true), needs: .nothing,
             feature: .takes, errors: [.takeNotFound, .recordingInProgress]),
         Method(
             "take.finish", "Joins the segments to one movie; returns when it is on the disk.",
@@ -92,7 +95,8 @@ extension MethodTable {
             errors: [.takeNotFound, .recordingInProgress, .notRecording, .pathNotAllowed, .diskFull]),
         Method(
             "take.discard", "Deletes a take with all of its segments.", params: .object([take]),
-            result: .object([.required("take", .string(minLength: 1)), deleted], additional: true), needs: .nothing,
+            result: .object([.required("take", .string(minLength: 1)), deleted, kept], additional: true),
+            needs: .nothing,
             feature: .takes, errors: [.takeNotFound, .recordingInProgress]),
     ]
 }

@@ -37,7 +37,7 @@ extension Schema {
                 .required("fileType", fileType), .required("video", video),
                 .required("audio", audio), .optional("smoothAutoFocus", smooth),
                 .optional("stabilization", stabilization), .optional("blank", blank),
-                .optional("sideCarProblem", sideCarProblem),
+                .optional("sideCarProblem", sideCarProblem), .optional("kept", .reference("Kept")),
             ], additional: true
         ).described("A movie that has begun."),
         "MoviesStarted": .object(

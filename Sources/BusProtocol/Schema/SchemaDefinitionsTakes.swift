@@ -42,6 +42,7 @@ extension Schema {
                 .required("path", path), .required("cover", cover), .required("duration", duration),
                 .required("size", .integer(min: 0).described("Bytes.")),
                 .required("encoded", .boolean.described("The segments had to be encoded.")),
+                .optional("kept", .reference("Kept")),
             ], additional: true
         ).described("A take that was finished."),
     ]

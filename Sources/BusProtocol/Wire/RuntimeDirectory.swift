@@ -92,7 +92,8 @@ extension RuntimeDirectory {
     /// Held with flock(2) by a device's worker for as long as it lives.
     public func deviceLock(_ device: String) -> String { "\(internalDirectory)/\(device).lock" }
     /// Held with flock(2) by a rig's matcher for as long as it lives.
-    public func matcherLock(_ rig: String) -> String { "\(internalDirectory)/\(rig).set.lock" }
+    public func matcherLock(_ rig: String) -> String { "\(internalDirectory)/\(rig)\(Self.matcherLockEnding)" }
+    public static let matcherLockEnding = ".set.lock"
     /// Where recorders report to the coordinator.
     public var recordersSocket: String { "\(internalDirectory)/recorders.sock" }
     /// Held with flock(2) by a movie's recorder for as long as it lives.

@@ -87,8 +87,9 @@ extension DeviceService {
         deviceStore.change { table in
             table.update(uniqueID, name: "", at: DeviceStore.now) { $0.alias = alias }
         }
-        updater.setDevices()
-        deviceStore.save { [weak self] isKept in
+        let areUsersKept = updater.setDevices()
+        deviceStore.save { [weak self] isNameKept in
+            let isKept = isNameKept && areUsersKept
             guard let self, let worker = workers.worker(of: uniqueID) else {
                 return respond(.failure(BusError(.deviceNotFound, "The device was disconnected while it was renamed.")))
             }

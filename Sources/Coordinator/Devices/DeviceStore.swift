@@ -4,7 +4,7 @@ import LinuxIO
 import Logging
 
 /// Keeps the device table (``DeviceTable``) in `devices.json`. A change is on the disk before the reply that depends on
-/// it, any other change within a second.
+/// it, any other change within a second. What can't be written is tried again.
 final class DeviceStore: ProblemReporter {
     private(set) var table = DeviceTable()
     /// What is wrong with it.
@@ -102,6 +102,9 @@ final class DeviceStore: ProblemReporter {
 
     private func written(_ error: SystemError?) {
         hasFailed = error != nil
+        if hasFailed, timer == nil {
+            timer = loop.schedule(afterMilliseconds: Self.delay) { [weak self] in self?.save { _ in } }
+        }
         let others = problems.filter { $0.reason != .memoryNotKept }
         problems = others + (error.map { [.memoryNotKept("\($0).")] } ?? [])
     }

@@ -54,7 +54,8 @@ final class DeviceUpdater: ProblemReporter {
     func discover() {
         guard configuration.usesHardware else {
             registry.forgetHardware()
-            return setDevices()
+            setDevices()
+            return
         }
         hotplug.listen()
         hotplug.demand()
@@ -105,8 +106,11 @@ final class DeviceUpdater: ProblemReporter {
     }
 
     /// Starts, renames and ends workers, so that they are those of the devices that there are now.
-    func setDevices(removed: Set<String> = []) {
-        guard !lifecycle.isStopping else { return }
+    ///
+    /// - Returns: false: what is kept under other ids of the devices could not be written yet.
+    @discardableResult
+    func setDevices(removed: Set<String> = []) -> Bool {
+        guard !lifecycle.isStopping else { return true }
         // Before the first search has succeeded, there may be more.
         let isComplete = registry.hasSearched || !configuration.usesHardware
         // Decided once: a camera that comes or goes later takes no other away, and brings none.
@@ -119,8 +123,9 @@ final class DeviceUpdater: ProblemReporter {
             guard let worker = workers.worker(of: uniqueID) else { return false }
             return locks.table.lock(on: worker.device.id) != nil || (worker.counters["subscriptions"]?.integer ?? 0) > 0
         }
-        workers.setDevices(registry.devices(wishes), isComplete: isComplete, removed: removed)
+        let isKept = workers.setDevices(registry.devices(wishes), isComplete: isComplete, removed: removed)
         observer?.devicesUpdated(isComplete: isComplete)
+        return isKept
     }
 
     /// What a person should know about the devices.

@@ -15,7 +15,9 @@ protocol WorkerObserver: AnyObject {
     /// A worker process has ended, or has connected again: it has forgotten what it was asked to get ready.
     func workerLost(_ worker: WorkerHandle)
     /// Devices get other ids. Called before anything else changes.
-    func devicesRenamed(_ names: [(device: String, name: String)])
+    ///
+    /// - Returns: false: what is kept under their ids could not be written yet.
+    func devicesRenamed(_ names: [(device: String, name: String)]) -> Bool
     /// A worker has seen this fence.
     func fenceSeen(_ fence: UInt64)
 }
@@ -110,7 +112,8 @@ final class WorkerSupervisor {
     ///   - isComplete: false when there may be more: workers that were left over for others are then neither taken nor
     ///       ended.
     ///   - removed: nodes that have gone for a while at least, so that whoever had one of them has been away.
-    func setDevices(_ devices: [ManagedDevice], isComplete: Bool, removed: Set<String> = []) {
+    /// - Returns: false: what is kept under other ids of the devices could not be written yet.
+    func setDevices(_ devices: [ManagedDevice], isComplete: Bool, removed: Set<String> = []) -> Bool {
         var wanted: [String: ManagedDevice] = [:]
         for device in devices {
             if let other = wanted[device.id] {
@@ -141,7 +144,7 @@ final class WorkerSupervisor {
                 worker.update(wish, isNew: wish.isPlugged && (!device.isPlugged || wasRemoved))
             }
         }
-        observer?.devicesRenamed(renamed.map { ($0.old.device.id, $0.device.id) })
+        let isKept = observer?.devicesRenamed(renamed.map { ($0.old.device.id, $0.device.id) }) ?? true
         // An id that another device takes is not gone, nor is what that one brings along.
         let taken = Set(renamed.map(\.device.id))
         for (old, _) in renamed { remove(old.device.id, old, isTaken: taken.contains(old.device.id)) }
@@ -149,6 +152,7 @@ final class WorkerSupervisor {
         for (id, device) in wanted where all[id] == nil { add(device) }
         if isComplete { isSettled = true }
         hearEarly()
+        return isKept
     }
 
     private func hearEarly() {

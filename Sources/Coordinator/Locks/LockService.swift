@@ -236,14 +236,17 @@ final class LockService {
     }
 
     /// Gives devices other names, all at once, in locks and in waiting requests.
-    func rename(_ names: [(device: String, name: String)]) {
-        guard !names.isEmpty else { return }
+    ///
+    /// - Returns: false: that could not be written yet.
+    func rename(_ names: [(device: String, name: String)]) -> Bool {
+        guard !names.isEmpty else { return true }
         // By way of names that no device can have: two may swap theirs.
         for (index, entry) in names.enumerated() { table.rename(device: entry.device, to: "/\(index)") }
         for (index, entry) in names.enumerated() { table.rename(device: "/\(index)", to: entry.name) }
-        save()
+        let isKept = save()
         let changed = Set(names.map(\.name))
         for lock in table.locks where !changed.isDisjoint(with: lock.devices) { publish(lock) }
+        return isKept
     }
 
     func shutDown() { perform(table.shutDown(at: MonotonicClock.now())) }

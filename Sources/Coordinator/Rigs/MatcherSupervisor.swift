@@ -19,6 +19,7 @@ final class MatcherSupervisor: SocketNameHolder {
     /// Those of rigs that are gone, until they have ended.
     private var leaving: [Matcher] = []
     private var whenAllHaveEnded: (() -> Void)?
+    private var hasRigs = false
 
     init(_ loop: Loop, program: String, _ workers: WorkerSupervisor, logger: Logger) {
         self.loop = loop
@@ -36,6 +37,21 @@ final class MatcherSupervisor: SocketNameHolder {
             leave(matcher, by: MonotonicClock.now() + Self.patience)
         }
         for name in names where matchers[name] == nil { add(name) }
+        if !hasRigs { endLeftovers() }
+        hasRigs = true
+    }
+
+    // A rig that could not be kept ends with its coordinator, which may have had no time to end its matcher.
+    private func endLeftovers() {
+        let directory = workers.launch.runtimeDirectory
+        let ending = RuntimeDirectory.matcherLockEnding
+        for lock in Directory.names(directory.internalDirectory) ?? [] where lock.hasSuffix(ending) {
+            let name = String(lock.dropLast(ending.count))
+            guard DeviceID.isValid(name), matchers[name] == nil, !hasProcess(name), workers[name] == nil,
+                case .nobody = LockFile.holder(of: directory.deviceLock(name))
+            else { continue }
+            File.remove(directory.mediaSocket(name))
+        }
     }
 
     /// Whether a matcher has that name, or is about to end under it. One that a coordinator before this one started for

@@ -305,7 +305,10 @@ final class SessionRegistry: ConfigurationObserver {
         save()
     }
 
-    func rename(_ names: [(device: String, name: String)]) {
+    /// Gives devices other names.
+    ///
+    /// - Returns: false: that could not be written yet.
+    func rename(_ names: [(device: String, name: String)]) -> Bool {
         let names = Dictionary(names.map { ($0.device, $0.name) }) { first, _ in first }
         var isChanged = false
         for (id, entry) in entries {
@@ -321,7 +324,7 @@ final class SessionRegistry: ConfigurationObserver {
             loop.cancel(stages.removeValue(forKey: device)?.retry)
             toldRunning[device] = nil
         }
-        if isChanged { save() }
+        return !isChanged || save()
     }
 
     /// A client has set a device's format under its lock: its own sessions have that one from now on.

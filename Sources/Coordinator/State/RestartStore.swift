@@ -17,6 +17,7 @@ final class RestartStore {
     private var written: KeptState?
     /// What it is to hold.
     private var wanted: KeptState
+    private var hasFailed = false
     /// What was decided before this coordinator's time.
     private(set) var inherited: Set<String>
     /// What the coordinator before this one left, as far as it could be read.
@@ -143,9 +144,11 @@ final class RestartStore {
         do {
             try file.save(wanted)
             written = wanted
+            hasFailed = false
             return true
         } catch {
-            logger.error("the state can't be written to the disk", metadata: ["error": "\(error)"])
+            if !hasFailed { logger.error("the state can't be written to the disk", metadata: ["error": "\(error)"]) }
+            hasFailed = true
             return false
         }
     }

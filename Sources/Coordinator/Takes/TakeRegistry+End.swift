@@ -5,13 +5,17 @@ import Logging
 
 /// Ends of takes: discarded or finished.
 extension TakeRegistry {
+    /// The files that were there; whether the next coordinator will know that they are gone.
+    typealias Removed = (files: [JSONValue], isKept: Bool)
+
     /// Removes a segment, and then its files; the completion gets those that were there.
     ///
     /// - Throws: as ``Take/delete(_:)``, and `takeNotFound`.
-    func delete(_ id: String, _ segment: String, completion: @escaping Completion<[JSONValue]>) throws(BusError) {
+    func delete(_ id: String, _ segment: String, completion: @escaping Completion<Removed>) throws(BusError) {
         _ = try take(id)
-        let removed = { [weak self] in
-            self?.library.ask(LibrarianRequest(.delete(segment)), by: nil) { result in completion(Self.deleted(result))
+        let removed = { [weak self] (isKept: Bool) in
+            self?.library.ask(LibrarianRequest(.delete(segment)), by: nil) { result in
+                completion(Self.deleted(result).map { ($0, isKept) })
             }
             return
         }
@@ -64,7 +68,7 @@ extension TakeRegistry {
     /// Throws a take away, with what is recorded of it; the completion gets the files that were there.
     ///
     /// - Throws: `takeNotFound`, `recordingInProgress` while it is being finished, or found again.
-    func discard(_ id: String, completion: @escaping Completion<[JSONValue]>) throws(BusError) {
+    func discard(_ id: String, completion: @escaping Completion<Removed>) throws(BusError) {
         let kept = try take(id)
         guard kept.take.state != .finishing, !unsettled.contains(id) else {
             let why = kept.take.state == .finishing ? "is being finished" : "has a segment that is being looked for"
@@ -72,7 +76,7 @@ extension TakeRegistry {
                 .recordingInProgress, "The take \(id) \(why); try again when that is done.", ["take": .string(id)])
         }
         // Before anything is removed: a crash must not leave a take without its files.
-        let remove = { [weak self] in
+        let remove = { [weak self] (_: Bool) in
             guard let self else { return }
             removeAll(id, completion: completion)
         }
@@ -82,7 +86,7 @@ extension TakeRegistry {
     }
 
     /// Continues to throw away a take: ends what is being recorded, and then removes everything.
-    func removeAll(_ id: String, completion: @escaping Completion<[JSONValue]>) {
+    func removeAll(_ id: String, completion: @escaping Completion<Removed>) {
         // The next bus continues.
         guard !hasEnded, let take = file.table[id]?.take else {
             return completion(.failure(MovieRegistry.shuttingDown))
@@ -90,9 +94,9 @@ extension TakeRegistry {
         let all = take.segments.map(\.id) + (take.current.map { [$0.id] } ?? [])
         let body = { [weak self] in
             self?.remove(all[...]) { [weak self] result in
-                self?.forget(id) { [weak self] in
+                self?.forget(id) { [weak self] isKept in
                     self?.tell(id, "didDiscardTake")
-                    completion(result)
+                    completion(result.map { ($0, isKept) })
                 }
             }
             return
@@ -115,7 +119,7 @@ extension TakeRegistry {
             take: id, segments: kept.take.segments.map(\.id), path: target.path,
             cover: kept.camera == nil ? nil : "\(target.path[..<dot]).jpg", preset: kept.exportPreset,
             root: target.root)
-        let ask = { [weak self] in
+        let ask = { [weak self] (_: Bool) in
             guard let self else { return }
             // The next bus finds that it is not finished.
             guard !hasEnded, !movies.hasEnded else { return completion(.failure(MovieRegistry.shuttingDown)) }
@@ -153,9 +157,9 @@ extension TakeRegistry {
         for name in ["path", "cover", "duration", "size"] { members[name] = movie[name] ?? .null }
         // An entry doesn't have it.
         members["encoded"] = movie["encoded"] ?? .bool(false)
-        over(id, removing: file.table[id]?.take.segments ?? []) { [weak self] in
+        over(id, removing: file.table[id]?.take.segments ?? []) { [weak self] isKept in
             self?.tell(id, "didFinishTake", members.merging(["success": true, "error": .null]) { own, _ in own })
-            completion(.success(.object(members)))
+            completion(.success(JSONValue.object(members).marked(isKept: isKept)))
         }
     }
 

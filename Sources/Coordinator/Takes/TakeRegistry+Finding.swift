@@ -86,16 +86,17 @@ extension TakeRegistry {
 
     /// It is finished, and its segments are not needed any more.
     func over(
-        _ id: String, removing segments: [Take.Segment], then body: @escaping () -> Void = {}
+        _ id: String, removing segments: [Take.Segment], then body: @escaping (Bool) -> Void = { _ in }
     ) {
         remove(segments.map(\.id)[...]) { [weak self] _ in self?.forget(id, then: body) }
     }
 
-    func forget(_ id: String, then body: @escaping () -> Void) {
+    /// The body is called when that is on the disk; false: when it can't be.
+    func forget(_ id: String, then body: @escaping (Bool) -> Void) {
         do throws(BusError) {
-            try file.change({ table throws(BusError) in table.remove(id) }, then: { _ in body() })
+            try file.change({ table throws(BusError) in table.remove(id) }, then: body)
         } catch {
-            body()
+            body(true)
         }
         ends[id] = nil
         discarding.remove(id)

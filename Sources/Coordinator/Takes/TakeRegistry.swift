@@ -91,13 +91,14 @@ final class TakeRegistry: MovieProgressObserver {
         return take
     }
 
-    /// Changes a take, publishes it, and writes it. The body is called when it is written, or can't be.
+    /// Changes a take, publishes it, and writes it. The body is called when it is written; false: when it can't be.
     @discardableResult
     func change<Value>(
-        _ id: String, then body: @escaping () -> Void = {}, _ change: (inout KeptTake) throws(BusError) -> Value
+        _ id: String, then body: @escaping (Bool) -> Void = { _ in },
+        _ change: (inout KeptTake) throws(BusError) -> Value
     ) throws(BusError) -> Value {
         var value: Value?
-        try file.change({ table throws(BusError) in value = try table.change(id, change) }, then: { _ in body() })
+        try file.change({ table throws(BusError) in value = try table.change(id, change) }, then: body)
         publish(id)
         guard let value else { throw BusError(.internalError, "The take was not changed.") }
         return value
@@ -105,15 +106,18 @@ final class TakeRegistry: MovieProgressObserver {
 
     // MARK: Creation
 
-    /// Adds a take. The completion is called when it is on the disk.
+    /// Adds a take. The body is called when it is on the disk; false: when it can't be.
     ///
     /// - Throws: `limitExceeded`.
-    func add(_ take: KeptTake, completion: @escaping Completion<KeptTake>) throws(BusError) {
-        try file.change({ table throws(BusError) in try table.add(take) }, then: { _ in completion(.success(take)) })
+    func add(_ take: KeptTake, then body: @escaping (Bool) -> Void) throws(BusError) {
+        try file.change({ table throws(BusError) in try table.add(take) }, then: body)
         publish(take.id)
     }
 
     // MARK: Segments
+
+    /// A segment that has begun; whether the next coordinator will know of it.
+    typealias Begun = (movie: RunningMovie, isKept: Bool)
 
     /// Begins a segment: the completion is called when its first frame is in the file, or with why there is none.
     ///
@@ -121,7 +125,7 @@ final class TakeRegistry: MovieProgressObserver {
     /// - Returns: how to give it up until then.
     /// - Throws: as ``Take/record(_:path:)``: then nothing has begun.
     func record(
-        _ id: String, _ request: MovieRequest, completion: @escaping Completion<RunningMovie>
+        _ id: String, _ request: MovieRequest, completion: @escaping Completion<Begun>
     ) throws(BusError) -> () -> Void {
         let beginning = Beginning()
         try record(id, request, Self.maximumMisses, beginning, completion)
@@ -133,13 +137,13 @@ final class TakeRegistry: MovieProgressObserver {
 
     private func record(
         _ id: String, _ request: MovieRequest, _ misses: Int, _ beginning: Beginning,
-        _ completion: @escaping Completion<RunningMovie>
+        _ completion: @escaping Completion<Begun>
     ) throws(BusError) {
         var request = request
         var begun: MovieRequest?
-        let start = { [weak self] in
+        let start = { [weak self] (isKept: Bool) in
             guard let begun else { return }
-            self?.start(id, begun, misses, beginning, completion)
+            self?.start(id, begun, isKept: isKept, misses, beginning, completion)
         }
         // The next coordinator must know of the segment after a crash.
         try change(id, then: start) { kept throws(BusError) in
@@ -151,8 +155,8 @@ final class TakeRegistry: MovieProgressObserver {
     }
 
     private func start(
-        _ id: String, _ request: MovieRequest, _ misses: Int, _ beginning: Beginning,
-        _ completion: @escaping Completion<RunningMovie>
+        _ id: String, _ request: MovieRequest, isKept: Bool, _ misses: Int, _ beginning: Beginning,
+        _ completion: @escaping Completion<Begun>
     ) {
         let failed = { [weak self] (error: BusError) in
             guard let self else { return }
@@ -187,7 +191,7 @@ final class TakeRegistry: MovieProgressObserver {
                 case .success(let begun):
                     guard let movie = begun.first else { return }
                     self?.began(id, movie)
-                    completion(.success(movie))
+                    completion(.success((movie, isKept)))
                 case .failure(let error): failed(error)
                 }
             }

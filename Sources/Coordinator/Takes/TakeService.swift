@@ -72,7 +72,10 @@ final class TakeService: MethodService {
                 exportPreset: call.string("exportPreset").flatMap(ExportPreset.init),
                 camera: isOfSession ? nil : subject.cameras.first.map(MovieRequest.Device.init),
                 microphone: isOfSession ? nil : subject.microphone.map(MovieRequest.Device.init))
-            try takes.add(take) { respond($0.map { ["take": $0.json] }) }
+            try takes.add(take) { isKept in
+                let result: JSONValue = ["take": take.json]
+                respond(.success(result.marked(isKept: isKept)))
+            }
         } catch {
             respond(.failure(error))
         }
@@ -129,7 +132,9 @@ final class TakeService: MethodService {
                 guard let self, !isGivenUp else { return }
                 do throws(BusError) {
                     if let refusal { throw refusal }
-                    let giveUp = try takes.record(take.id, request) { respond($0.map(\.started)) }
+                    let giveUp = try takes.record(take.id, request) { result in
+                        respond(result.map { $0.movie.started.marked(isKept: $0.isKept) })
+                    }
                     cancellations.set(call.key, giveUp)
                 } catch {
                     respond(.failure(error))
@@ -187,9 +192,10 @@ final class TakeService: MethodService {
                 guard let self else { return }
                 respond(
                     Result { () throws(BusError) in
-                        let deleted = try result.get()
+                        let removed = try result.get()
                         let take = try takes.take(id)
-                        return ["take": take.json, "deleted": .array(deleted)]
+                        let members: JSONValue = ["take": take.json, "deleted": .array(removed.files)]
+                        return members.marked(isKept: removed.isKept)
                     })
             }
         } catch {
@@ -230,7 +236,11 @@ final class TakeService: MethodService {
         do throws(BusError) {
             let id = try ownTake(call).id
             try takes.discard(id) { result in
-                respond(result.map { ["take": .string(id), "deleted": .array($0)] })
+                respond(
+                    result.map { removed in
+                        let members: JSONValue = ["take": .string(id), "deleted": .array(removed.files)]
+                        return members.marked(isKept: removed.isKept)
+                    })
             }
         } catch {
             respond(.failure(error))

@@ -278,6 +278,29 @@ extension ProcessTests {
             rmdir(book)
         }
 
+        @Test func `a name under which a session could not be stored says so`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let session = try client.call("session.create", ["inputs": ["cam0"]])["session"] ?? .null
+            // The place where a new state file is written is taken.
+            let obstacle = "\(bus.directory.stateFile).new"
+            try #require(mkdir(obstacle, 0o700) == 0)
+            let renamed = try client.call("device.rename", ["device": "cam0", "name": "door"])
+            #expect(renamed["device"]?["id"] == "door" && renamed["kept"] == false)
+            #expect(try client.call("device.rename", ["device": "door", "name": "gate"])["kept"] == false)
+            try #require(rmdir(obstacle) == 0)
+            try await eventually {
+                let kept = try? JSONValue(parsing: try File.read(bus.directory.stateFile, limit: 1 << 20))
+                return kept?["sessions"]?[0]?["inputs"]?[0]?["device"] == "gate"
+            }
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let next = try RawClient(path: bus.directory.commandSocket)
+            let state = try next.call("session.get", ["session": session])["state"]
+            #expect(state?["inputs"]?[0]?["device"] == "gate")
+            try await bus.stop()
+        }
+
         @Test func `a setting that can't be stored is applied, and the reply says so`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -161,6 +161,33 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a rig that could not be kept leaves nothing when its bus dies`() async throws {
+            let home = try TemporaryDirectory()
+            let bus = try await BusHarness(virtual: 2, arguments: ["--state-dir", home.path])
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let path = "\(home.path)/rigs.json"
+            try #require(mkdir(path + ".new", 0o700) == 0)
+            let sockets = ["both", "gone"].map { bus.directory.mediaSocket($0) }
+            for name in ["both", "gone"] {
+                let made = try client.call("rig.set", ["name": .string(name), "devices": ["cam0", "cam1"]])
+                #expect(made["kept"] == false)
+            }
+            try await eventually { sockets.allSatisfy { access($0, F_OK) == 0 } }
+            let pids = bus.pids(of: "camerabus-matcher")
+            try #require(pids.count == 2)
+            try await bus.killCoordinator()
+            // One dies as well, and nobody is there to see to its socket.
+            kill(pids[0], SIGKILL)
+            try await eventually { bus.pids(of: "camerabus-matcher").count == 1 }
+            try await bus.startCoordinator()
+            try await eventually {
+                bus.pids(of: "camerabus-matcher").isEmpty && sockets.allSatisfy { access($0, F_OK) != 0 }
+            }
+            #expect(try RawClient(path: bus.directory.commandSocket).call("rig.list")["rigs"] == [])
+            try #require(rmdir(path + ".new") == 0)
+            try await bus.stop()
+        }
+
         @Test func `the configuration's rigs are read again`() async throws {
             func configuration(_ rigs: String) -> String { "[devices]\nvirtual = 2\nhardware = false\n\(rigs)" }
             let bus = try await BusHarness(

@@ -146,6 +146,36 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what can't be written of a take is named, and written when it can be`() async throws {
+            let bus = try await bus()
+            let client = try RawClient(path: bus.directory.commandSocket)
+            // No file can take its place.
+            let path = "\(home.path)/takes.json"
+            try #require(mkdir(path, 0o700) == 0)
+            let made = try client.call("take.create", ["device": "cam0", "name": "t"])
+            #expect(made["kept"] == false)
+            let take = made["take"]?["id"] ?? .null
+            let segment = try client.call("take.record", ["take": take], within: 60)
+            #expect(segment["kept"] == false)
+            #expect(try client.call("take.pause", ["take": take], within: 60)["kept"] == true)
+            let told = try await bus.run("camerabus", ["take", "create", "cam0"])
+            #expect(told.status == 0 && told.standardError.contains("could not be written"), "\(told)")
+            let deleted = try client.call("take.delete", ["take": take, "segment": segment["movie"] ?? .null])
+            #expect(deleted["kept"] == false)
+            try #require(rmdir(path) == 0)
+            try await eventually {
+                let bytes = (try? File.read(path, limit: 1 << 20)) ?? []
+                return (try? JSONValue(parsing: bytes))?["takes"]?[take.string ?? ""] != nil
+            }
+            #expect(try client.call("take.discard", ["take": take])["kept"] == nil)
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let next = try RawClient(path: bus.directory.commandSocket)
+            let left = try next.call("take.list")["takes"]?.array ?? []
+            #expect(left.count == 1 && left.first?["id"] != take)
+            try await bus.stop()
+        }
+
         @Test func `a take outlives the death of the bus`() async throws {
             let bus = try await bus(2)
             var client = try RawClient(path: bus.directory.commandSocket)

@@ -51,6 +51,7 @@ struct InteractiveTake {
     func run() async throws {
         let take = try await client.createTake(
             try await command.wishes.params(client, command.timeout), timeout: command.timeout)
+        PersistenceNote.note(isKept: take.isKept)
         do {
             try await make(take)
         } catch {
@@ -202,8 +203,12 @@ struct InteractiveTake {
     }
 
     private func discard(_ id: String) async throws {
-        let deleted = try await client.discardTake(id, timeout: patience)
-        if command.options.json { try Output.json(["take": .string(id), "deleted": JSONValue(deleted)]) }
+        let (deleted, isKept) = try await client.discardTake(id, timeout: patience)
+        if command.options.json {
+            try Output.json(
+                .members(["take": .string(id), "deleted": JSONValue(deleted), "kept": isKept ? nil : false]))
+        }
+        PersistenceNote.note(isKept: isKept)
         display.note("The take is deleted.")
     }
 

@@ -217,7 +217,10 @@ extension TakeCommand {
             // The program that begins a segment ends at once. Those of a session end with that.
             if wishes.session == nil { params["detached"] = true }
             let take = try await client.createTake(params, timeout: timeout)
-            try options.json ? Output.json(["take": take.json]) : Output.line(take.id)
+            let kept: JSONValue? = take.isKept ? nil : false
+            if options.json { return try Output.json(.members(["take": take.json, "kept": kept])) }
+            PersistenceNote.note(isKept: take.isKept)
+            try Output.line(take.id)
         }
     }
 
@@ -232,7 +235,9 @@ extension TakeCommand {
         func run(_ client: Client) async throws {
             let take = try await ShortID.take(take, client, timeout)
             let movie = try await client.recordTake(take, timeout: max(timeout, Client.movieTimeout))
-            try options.json ? Output.json(movie.json) : Output.line(movie.id)
+            if options.json { return try Output.json(movie.json) }
+            PersistenceNote.note(movie.json)
+            try Output.line(movie.id)
         }
     }
 
@@ -340,8 +345,13 @@ extension TakeCommand {
             }
             let answer = try await client.deleteSegment(segment, ofTake: take, timeout: timeout)
             if options.json {
-                return try Output.json(["take": answer.take.json, "deleted": JSONValue(answer.deleted)])
+                return try Output.json(
+                    .members([
+                        "take": answer.take.json, "deleted": JSONValue(answer.deleted),
+                        "kept": answer.take.isKept ? nil : false,
+                    ]))
             }
+            PersistenceNote.note(isKept: answer.take.isKept)
             for path in answer.deleted { try Output.line("deleted \(Table.printable(path))") }
         }
     }
@@ -391,10 +401,14 @@ extension TakeCommand {
         func run(_ client: Client) async throws {
             try await ForEachName.run(take, of: "take", asJSON: options.json) { take in
                 let take = try await ShortID.take(take, client, timeout)
-                let deleted = try await client.discardTake(take, timeout: max(timeout, Client.movieTimeout))
+                let (deleted, isKept) = try await client.discardTake(take, timeout: max(timeout, Client.movieTimeout))
                 if options.json {
-                    try Output.json(["take": .string(take), "deleted": JSONValue(deleted)])
+                    try Output.json(
+                        .members([
+                            "take": .string(take), "deleted": JSONValue(deleted), "kept": isKept ? nil : false,
+                        ]))
                 } else {
+                    PersistenceNote.note(isKept: isKept)
                     for path in deleted { try Output.line("deleted \(Table.printable(path))") }
                 }
                 return true

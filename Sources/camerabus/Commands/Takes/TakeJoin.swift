@@ -70,7 +70,9 @@ struct TakeJoin {
         -> FinishedTake
     {
         do throws(ClientError) {
-            return try await client.finishTake(id, path: target, name: name, timeout: patience)
+            let take = try await client.finishTake(id, path: target, name: name, timeout: patience)
+            PersistenceNote.note(take.json)
+            return take
         } catch {
             switch error {
             case .cancelled, .timedOut: Output.note(Table.printable(Self.goesOn(id)))
