@@ -13,6 +13,7 @@
 // Macros that Swift can't read.
 static inline int cffmpeg_again(void) { return AVERROR(EAGAIN); }
 static inline int cffmpeg_no_memory(void) { return AVERROR(ENOMEM); }
+static inline int cffmpeg_external(void) { return AVERROR_EXTERNAL; }
 static inline int cffmpeg_invalid_data(void) { return AVERROR_INVALIDDATA; }
 static inline int cffmpeg_end_of_file(void) { return AVERROR_EOF; }
 static inline int64_t cffmpeg_no_time(void) { return AV_NOPTS_VALUE; }

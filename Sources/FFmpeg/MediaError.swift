@@ -21,5 +21,8 @@ public struct MediaError: Error, Hashable, Sendable, CustomStringConvertible {
         self.message = message
     }
 
+    /// It lacks memory or another resource, as far as FFmpeg says; what has come into its hands is not at fault.
+    public var isOfResources: Bool { code == cffmpeg_no_memory() || code == cffmpeg_external() }
+
     public var description: String { "\(operation): \(message)" }
 }

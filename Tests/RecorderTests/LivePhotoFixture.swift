@@ -45,7 +45,7 @@ final class LivePhotoFixture {
         let work = Semaphore()
         mailbox = try RecorderMailbox(work: work)
         orders = LivePhotoOrders(mailbox)
-        pictures = SampleQueue(SampleQueue.Limits(bytes: 64 << 20, time: .max, samples: 8192), wake: work)
+        pictures = try SampleQueue(SampleQueue.Limits(bytes: 64 << 20, time: .max, samples: 8192), wake: work)
         mailbox.set(
             PictureTrackPlan(
                 kind: .motionJPEG, layout: FrameLayout(pixelFormat: .motionJPEG, dimensions: Self.size, planes: [])))

@@ -5,8 +5,8 @@ import Testing
 @testable import Recorder
 
 @Suite struct SampleQueueTests {
-    private static func queue(bytes: Int = 1024, time: Int64 = 1_000, samples: Int = 8) -> SampleQueue {
-        SampleQueue(SampleQueue.Limits(bytes: bytes, time: time, samples: samples), wake: Semaphore())
+    private static func queue(bytes: Int = 1024, time: Int64 = 1_000, samples: Int = 8) throws -> SampleQueue {
+        try SampleQueue(SampleQueue.Limits(bytes: bytes, time: time, samples: samples), wake: Semaphore())
     }
 
     private static func push(_ queue: SampleQueue, _ number: Int, count: Int = 64) -> SampleQueue.Outcome {
@@ -25,8 +25,8 @@ import Testing
         }
     }
 
-    @Test func givesWhatCameInItsOrderAlsoAroundTheEnd() {
-        let queue = Self.queue()
+    @Test func givesWhatCameInItsOrderAlsoAroundTheEnd() throws {
+        let queue = try Self.queue()
         var (pushed, popped) = (0, 0)
         // Sizes that don't go into the memory evenly, and now more and now less of them waiting.
         for round in 0..<500 {
@@ -44,8 +44,8 @@ import Testing
         #expect(queue.count == 0)
     }
 
-    @Test func isBoundedInBytes() {
-        let queue = Self.queue(bytes: 256)
+    @Test func isBoundedInBytes() throws {
+        let queue = try Self.queue(bytes: 256)
         #expect(Self.push(queue, 0, count: 257) == .full, "it never fits")
         for number in 0..<4 { #expect(Self.push(queue, number) == .taken) }
         #expect(Self.push(queue, 4) == .full)
@@ -55,8 +55,8 @@ import Testing
         for number in [1, 2, 3, 5] { #expect(Self.pop(queue) == number) }
     }
 
-    @Test func isBoundedInTimeAndNumber() {
-        let queue = Self.queue(time: 10, samples: 3)
+    @Test func isBoundedInTimeAndNumber() throws {
+        let queue = try Self.queue(time: 10, samples: 3)
         #expect(Self.push(queue, 0) == .taken)
         #expect(Self.push(queue, 10) == .taken)
         #expect(Self.push(queue, 11) == .full, "too long after the oldest")
@@ -66,16 +66,16 @@ import Testing
         #expect(Self.push(queue, 13) == .full, "too many")
     }
 
-    @Test func keepsNothingOfWhatWasWithdrawn() {
-        let queue = Self.queue()
+    @Test func keepsNothingOfWhatWasWithdrawn() throws {
+        let queue = try Self.queue()
         #expect(queue.push(Sample(time: 0), count: 10) { _ in false } == .withdrawn)
         #expect(queue.first == nil && queue.count == 0)
         #expect(Self.push(queue, 1) == .taken)
         #expect(Self.pop(queue) == 1)
     }
 
-    @Test func givesWhatIsInAfterItsEndAndTakesNoMore() {
-        let queue = Self.queue()
+    @Test func givesWhatIsInAfterItsEndAndTakesNoMore() throws {
+        let queue = try Self.queue()
         #expect(Self.push(queue, 1) == .taken)
         queue.close()
         #expect(Self.push(queue, 2) == .closed)
@@ -83,9 +83,13 @@ import Testing
         #expect(Self.pop(queue) == nil)
     }
 
+    @Test func moreThanThereIsIsAnError() {
+        #expect(throws: SystemError.self) { try Self.queue(bytes: .max / 2) }
+    }
+
     @Test func isForTwoThreads() throws {
         let wake = Semaphore()
-        let queue = SampleQueue(SampleQueue.Limits(bytes: 4096, time: .max, samples: 16), wake: wake)
+        let queue = try SampleQueue(SampleQueue.Limits(bytes: 4096, time: .max, samples: 16), wake: wake)
         let count = 20_000
         let taken = Mutex(0)
         let isOver = Mutex(false)

@@ -26,8 +26,8 @@ struct WriterFixture {
         let work = Semaphore()
         mailbox = try RecorderMailbox(work: work)
         let limits = SampleQueue.Limits(bytes: 64 << 20, time: .max, samples: 8192)
-        pictures = SampleQueue(limits, wake: work)
-        sounds = SampleQueue(limits, wake: work)
+        pictures = try SampleQueue(limits, wake: work)
+        sounds = try SampleQueue(limits, wake: work)
         mailbox.set(
             PictureTrackPlan(
                 kind: format == .h264 ? .h264 : .motionJPEG,

@@ -162,14 +162,14 @@ public struct RunningMovie: Hashable, Sendable {
     }
 
     /// How it has ended when its recorder has died: with what was on the disk last.
-    public var crash: MovieResult {
+    ///
+    /// - Parameter ending: how the process ended, in words; nil: that is not known.
+    public func crash(_ ending: String? = nil) -> MovieResult {
+        var message = "The recorder of the movie \(id) has died"
+        if let ending { message += " (\(ending))" }
+        if request.url == nil, progress.fragments > 0 { message += "; its file plays up to its last fragment" }
         var result = MovieResult(
-            .recorderCrashed,
-            error: BusError(
-                .workerCrashed,
-                "The recorder of the movie \(id) has died"
-                    + (request.url == nil ? "; its file plays up to its last fragment." : "."),
-                ["movie": .string(id)]),
+            .recorderCrashed, error: BusError(.workerCrashed, message + ".", ["movie": .string(id)]),
             path: request.path, duration: request.url == nil ? progress.syncedDuration : progress.recordedDuration,
             size: request.url == nil ? progress.syncedFileSize : progress.recordedFileSize,
             frames: progress.frames, dropped: progress.dropped, isKept: progress.fragments > 0)

@@ -73,7 +73,7 @@ final class MovieRegistry {
         recorders.onProgress = { [weak self] in self?.progressed($0, $1) }
         recorders.onEvent = { [weak self] in self?.happened($0, $1) }
         recorders.isFinished = { [weak self] in self?.running[$0] == nil }
-        recorders.onEnd = { [weak self] in self?.recorderEnded($0) }
+        recorders.onEnd = { [weak self] in self?.recorderEnded($0, $1) }
         quota.recording = { [weak self] in self?.recorded(by: $0) ?? 0 }
     }
 
@@ -323,9 +323,9 @@ final class MovieRegistry {
         start.completion(.success(start.movies.compactMap { id in try? self.movie(id) }))
     }
 
-    private func recorderEnded(_ id: String) {
+    private func recorderEnded(_ id: String, _ ending: String?) {
         guard let movie = running[id] else { return }
-        finished(id, movie.crash)
+        finished(id, movie.crash(ending))
     }
 
     private func finished(_ id: String, _ result: MovieResult) {

@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import Glibc
 import JSON
 import LinuxIO
 import Logging
@@ -31,6 +32,8 @@ final class RecorderHandle {
     private var process: ProcessDescriptor?
     /// Of one that has ended.
     private var endedPID: Int32?
+    /// How our child has ended, in words.
+    private(set) var ending: String?
     private var token: Loop.Token?
     /// A signal that can't be ignored ends a recorder whose loop hangs. What may take long, the disk, it leaves to a
     /// thread of its own.
@@ -96,13 +99,23 @@ final class RecorderHandle {
     private func ended() {
         if let child {
             guard let ending = child.reap() else { return }
-            logger.debug("recorder ended", metadata: ["ending": "\(ending)"])
+            self.ending = Self.words(ending)
+            logger.log(
+                level: ending == .exited(0) ? .debug : .warning, "recorder ended", metadata: ["ending": "\(ending)"])
         }
         loop.cancel(token)
         watcher.end()
         endedPID = process?.pid
         (child, process, token) = (nil, nil, nil)
         onEnd(self)
+    }
+
+    // A program that finds no memory can't say so any more.
+    private static func words(_ ending: ChildProcess.Ending) -> String {
+        guard case .signalled(let signal) = ending, [SIGILL, SIGTRAP, SIGABRT, SIGKILL, SIGSEGV].contains(signal) else {
+            return "\(ending); the log of the bus shows the cause"
+        }
+        return "\(ending), as for lack of memory"
     }
 
     /// No report comes from it any more.

@@ -40,8 +40,10 @@ final class RecorderSupervisor {
     var onEvent: ((_ movie: String, MovieEvent) -> Void)?
     /// Whether the end of a movie was reported.
     var isFinished: ((_ movie: String) -> Bool)?
-    /// Called when a recorder's process has ended, after its last report.
-    var onEnd: ((_ movie: String) -> Void)?
+    /// Called when a recorder's process has ended, after its last report, with how in words; nil: that is not known.
+    var onEnd: ((_ movie: String, _ ending: String?) -> Void)?
+    /// Called when a recorder of a coordinator before this one has ended that never said hello.
+    var onExpectedEnd: ((_ movie: String) -> Void)?
 
     init(
         _ loop: Loop, _ server: ServerSocket, program: String, directory: RuntimeDirectory, logLevel: String,
@@ -113,7 +115,7 @@ final class RecorderSupervisor {
         if let listener = listeners.removeValue(forKey: recorder.movie) {
             listener.onEnd()
         } else {
-            onEnd?(recorder.movie)
+            onEnd?(recorder.movie, recorder.ending)
         }
         tellIfAllHaveEnded()
     }

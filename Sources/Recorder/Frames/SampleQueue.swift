@@ -1,6 +1,9 @@
 import LinuxIO
 import Synchronization
 
+import func Glibc.free
+import func Glibc.posix_memalign
+
 /// What is told of a frame, or of a piece of sound, beside its bytes.
 struct Sample: Hashable, Sendable {
     /// When it was taken: monotonic nanoseconds.
@@ -62,18 +65,26 @@ final class SampleQueue: @unchecked Sendable {
     private let wake: Semaphore
 
     private static let alignment = 64
+    private static let pageBytes = 4096
 
     /// - Parameter wake: told of each sample.
-    init(_ limits: Limits, wake: Semaphore) {
+    /// - Throws: `ENOMEM`, where Swift's own allocation would end the process.
+    init(_ limits: Limits, wake: Semaphore) throws(SystemError) {
         self.limits = limits
         self.wake = wake
+        let count = max(Self.alignment, limits.bytes)
+        var start: UnsafeMutableRawPointer?
         // Pages come as they are used: an empty queue begins at the front again, so that hardly any are.
-        memory = .allocate(byteCount: max(Self.alignment, limits.bytes), alignment: 4096)
+        let code = posix_memalign(&start, Self.pageBytes, count)
+        guard code == 0 else {
+            throw SystemError(code: code, operation: "allocate", subject: "\(count >> 20) MiB for frames that wait")
+        }
+        memory = UnsafeMutableRawBufferPointer(start: start, count: count)
         entries = .allocate(capacity: max(1, limits.samples))
     }
 
     deinit {
-        memory.deallocate()
+        free(memory.baseAddress)
         entries.deallocate()
     }
 

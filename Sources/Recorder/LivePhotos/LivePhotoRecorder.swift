@@ -52,8 +52,8 @@ public final class LivePhotoRecorder {
             let work = Semaphore()
             let mailbox = try RecorderMailbox(work: work)
             let orders = LivePhotoOrders(mailbox)
-            let pictures = SampleQueue(Self.pictureLimits, wake: work)
-            let sounds = request.microphone.map { _ in SampleQueue(Self.soundLimits, wake: work) }
+            let pictures = try SampleQueue(Self.pictureLimits, wake: work)
+            let sounds = try request.microphone.map { _ in try SampleQueue(Self.soundLimits, wake: work) }
             movies = LivePhotoThread(
                 request, directory, mailbox, orders, pictures: pictures, sounds: sounds, logger: logger)
             picture = PictureReceiver(

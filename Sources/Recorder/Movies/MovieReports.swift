@@ -49,6 +49,9 @@ extension MovieThread {
     static func failure(_ error: MovieError, _ request: MovieRequest) -> BusError {
         switch error {
         case .unsupported(let text): .invalidParams("settings", "\(text) can't be recorded")
+        // libx264 finds no memory, and says nothing more of it.
+        case .media(let error) where error.isOfResources:
+            BusError(.internalError, "The encoder can't be started, most likely for lack of memory: \(error).")
         case .media(let error): .invalidParams("settings", "this can't be encoded: \(error)")
         case .file(let error):
             switch error.code {

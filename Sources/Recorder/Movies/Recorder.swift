@@ -73,10 +73,10 @@ public final class Recorder {
                 request.blank.picture == nil ? request.camera : nil,
                 request.blank.sound == nil ? request.microphone : nil
             )
-            let pictures = camera.map { _ in SampleQueue(pictureLimits, wake: work) }
+            let pictures = try camera.map { _ in try SampleQueue(pictureLimits, wake: work) }
             let soundLimits = SampleQueue.Limits(
                 bytes: Self.soundBytes, time: Self.soundTime, samples: Self.soundSamples)
-            let sounds = microphone.map { _ in SampleQueue(soundLimits, wake: work) }
+            let sounds = try microphone.map { _ in try SampleQueue(soundLimits, wake: work) }
             (self.pictures, self.sounds) = (pictures, sounds)
             movie = MovieThread(request, mailbox, pictures: pictures, sounds: sounds, logger: logger)
             picture =

@@ -41,7 +41,7 @@ import Testing
         #expect(orders == [.stop(.ownerGone), nil])
         #expect(movie.json["state"] == "finishing")
         let ends = [
-            movie.finish(MovieResult(.ownerGone, path: "/v/belt.mp4", isKept: true)), movie.finish(movie.crash),
+            movie.finish(MovieResult(.ownerGone, path: "/v/belt.mp4", isKept: true)), movie.finish(movie.crash()),
         ]
         #expect(ends == [true, false])
         #expect(movie.json["state"] == "finished")
@@ -92,21 +92,22 @@ import Testing
         #expect(Schema.definitions["MovieStarted"]?.validate(movie.started) == nil)
         #expect(movie.started["devices"] == ["cam0", "mic0"])
         for result in [
-            movie.crash, MovieResult(.stopped, path: "/v", isKept: true),
+            movie.crash(), MovieResult(.stopped, path: "/v", isKept: true),
             MovieResult(.diskFull, error: BusError(.diskFull, "Full.", ["free": 0]), path: "/v", isKept: false),
         ] {
             let members = JSONValue.object(movie.members(of: result))
             #expect(Schema.definitions["MovieEnd"]?.validate(members) == nil)
         }
-        _ = movie.finish(movie.crash)
+        _ = movie.finish(movie.crash())
         #expect(Schema.definitions["Movie"]?.validate(movie.json) == nil)
     }
 
     @Test func `a crash keeps what was on the disk`() {
         let movie = Self.recording(Self.request())
-        #expect(movie.crash.reason == .recorderCrashed)
-        #expect(movie.crash.isKept && movie.crash.duration == 4000 && movie.crash.size == 500)
-        #expect(!RunningMovie(Self.request()).crash.isKept)
+        #expect(movie.crash().reason == .recorderCrashed)
+        #expect(movie.crash("signal 4").error?.message.contains("has died (signal 4); its file plays") == true)
+        #expect(movie.crash().isKept && movie.crash().duration == 4000 && movie.crash().size == 500)
+        #expect(!RunningMovie(Self.request()).crash().isKept)
     }
 
     @Test func `a movie that is to go on after a crash does, in the next part of its take`() throws {

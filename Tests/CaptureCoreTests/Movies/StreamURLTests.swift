@@ -86,7 +86,7 @@ import Testing
         var movie = RunningMovie(request)
         #expect(movie.json["url"] == "rtsp://a/live/belt" && movie.json["path"] == .null)
         #expect(movie.started["url"] == "rtsp://a/live/belt" && movie.started["fileType"] == .null)
-        _ = movie.finish(movie.crash)
+        _ = movie.finish(movie.crash())
         #expect(!"\(movie.json) \(movie.started) \(movie.place)".contains("secret"))
         #expect(movie.json["end"]?["path"] == .null && movie.json["name"] == "belt")
     }
