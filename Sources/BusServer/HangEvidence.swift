@@ -6,6 +6,9 @@ public import LinuxIO
 /// thread of libzmq that carries its reports, waits for a processor, or the loop waits for pages from the disk, it has
 /// none. While the thread sleeps, is stopped (SIGSTOP, a debugger) or runs without an end, it has one. A loop that
 /// sleeps while another thread of the process starves gets more time. Each look is compared with the look before.
+///
+/// Waits for the disk, for a driver and for the watching process have an end all the same: whoever has not reported for
+/// ten minutes of them is of no use to anybody. Waiting for a processor has none: killing would only add to the load.
 public struct HangEvidence: Sendable {
     /// What the kernel says of two processes at one moment.
     public struct Look: Sendable {
@@ -49,6 +52,8 @@ public struct HangEvidence: Sendable {
     private let stillLooks: Int
     /// How long the loop may have its chance in all, and how long it may sleep without a break; nanoseconds.
     private let limit: Int64
+    /// How long it may be held in all by the disk, a driver or the watching process; nanoseconds.
+    private let heldLimit: Int64
 
     private var last: Look?
     private var still = 0
@@ -56,12 +61,17 @@ public struct HangEvidence: Sendable {
     private var idle: Int64 = 0
     /// How long it has had its chance; nanoseconds.
     private var spent: Int64 = 0
+    /// How long it was held by anything but a processor; nanoseconds.
+    private var held: Int64 = 0
 
-    public init(thread: Int32, watchersThread: Int32, stillLooks: Int = 5, limit: Int64) {
+    public init(
+        thread: Int32, watchersThread: Int32, stillLooks: Int = 5, limit: Int64, heldLimit: Int64 = 600_000_000_000
+    ) {
         self.thread = thread
         self.watchersThread = watchersThread
         self.stillLooks = stillLooks
         self.limit = limit
+        self.heldLimit = heldLimit
     }
 
     /// Takes in one look.
@@ -85,7 +95,8 @@ public struct HangEvidence: Sendable {
         }
         // A loop that spins on a busy machine is held in each look, and uses up its time all the same.
         spent += hold == nil ? time : max(0, min(loop?.ran ?? 0, time))
-        if still >= stillLooks || idle >= limit || spent >= limit { return .hangs }
+        if hold == .disk || hold == .watcher { held += time }
+        if still >= stillLooks || idle >= limit || spent >= limit || held >= heldLimit { return .hangs }
         return hold.map(Finding.held) ?? .undecided
     }
 

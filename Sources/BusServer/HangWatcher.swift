@@ -16,12 +16,18 @@ public final class HangWatcher {
         public var interval: Int64
         /// How many looks in a row must find that it could run and did not.
         public var looks: Int
+        /// How long a silent process may wait for the disk, a driver or this process in all.
+        public var held: Int64
 
-        public init(silence: Int64 = 10_000, loading: Int64 = 30_000, interval: Int64 = 300, looks: Int = 5) {
+        public init(
+            silence: Int64 = 10_000, loading: Int64 = 30_000, interval: Int64 = 300, looks: Int = 5,
+            held: Int64 = 600_000
+        ) {
             self.silence = silence
             self.loading = loading
             self.interval = interval
             self.looks = looks
+            self.held = held
         }
     }
 
@@ -100,7 +106,8 @@ public final class HangWatcher {
         var evidence =
             self.evidence
             ?? HangEvidence(
-                thread: pid, watchersThread: CurrentProcess.threadID, stillLooks: limits.looks, limit: limit)
+                thread: pid, watchersThread: CurrentProcess.threadID, stillLooks: limits.looks, limit: limit,
+                heldLimit: limits.held * 1_000_000)
         let finding = evidence.add(
             HangEvidence.Look(
                 time: now, threads: ProcessTable.threads(of: pid),

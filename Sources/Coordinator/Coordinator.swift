@@ -231,6 +231,7 @@ public final class Coordinator: BusLifetime {
         workers.observer = self
         updater.observer = self
         sessions.observer = self
+        recorders.onExpectedEnd = { [weak librarians] in librarians?.recover($0, tellsOfFinished: false) }
         movies.observer = self
         locks.onChange = { [weak self] in self?.lockChanged($0, $1, $2) }
         sources.onChange = { [weak self] in self?.updater.setDevices() }
@@ -261,6 +262,7 @@ public final class Coordinator: BusLifetime {
             pressures.begin()
             departures.awaitHolders()
             librarians.recover()
+            recorders.expectLeftovers()
             takes.begin()
             updater.discover()
             // A driver that keeps the search waiting must not keep everybody else waiting.

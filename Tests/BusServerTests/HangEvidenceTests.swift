@@ -187,6 +187,26 @@ import Testing
         #expect(found.firstIndex(of: .hangs) == 34)
     }
 
+    @Test func `waits for the disk, for drivers and for the watcher end after ten minutes, others do not`() {
+        let looks = Int(600 * Self.second / Self.look)
+        let pages = findings(looks) { _, threads, _ in
+            threads[1]?.state = .blocked
+            threads[1]?.majorFaults += 1
+        }
+        // One call of a driver after another.
+        let calls = findings(looks) { number, threads, _ in
+            threads[1]?.state = .blocked
+            if number % 5 == 0 { runs(&threads[1]) }
+        }
+        let watcher = findings(looks) { _, threads, watchersThreads in
+            runs(&threads[1])
+            watchersThreads[9]?.state = .runnable
+        }
+        for found in [pages, calls, watcher] { #expect(found.firstIndex(of: .hangs) == looks) }
+        let processor = findings(2 * looks) { _, threads, _ in threads[1]?.state = .runnable }
+        #expect(!processor.contains(.hangs))
+    }
+
     @Test func `a machine that stood still for an hour says nothing`() {
         #expect(findings(1, every: 3600 * Self.second) { _, _, _ in } == [.undecided, .held(.watcher)])
     }

@@ -97,7 +97,8 @@ extension RuntimeDirectory {
     /// Where recorders report to the coordinator.
     public var recordersSocket: String { "\(internalDirectory)/recorders.sock" }
     /// Held with flock(2) by a movie's recorder for as long as it lives.
-    public func movieLock(_ movie: String) -> String { "\(internalDirectory)/\(movie).movie.lock" }
+    public func movieLock(_ movie: String) -> String { "\(internalDirectory)/\(movie)\(Self.movieLockEnding)" }
+    public static let movieLockEnding = ".movie.lock"
     /// Has the movies of live photos until they are fetched; mode 0700.
     public var livePhotos: String { "\(internalDirectory)/live" }
     /// A live photo's movie, as long as its recorder keeps it.

@@ -341,7 +341,8 @@ public enum WorkerReport: Hashable, Sendable {
     /// message is its file where the order wanted it and it is no larger than any reply
     /// (``BusLimits/maxPhotoReplyBytes``).
     case photo(job: String, stage: PhotoProgress, members: JSONValue = [:])
-    /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}.
+    /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}. A
+    /// matcher's has none.
     case alive(JSONValue)
 
     public var json: JSONValue {

@@ -163,6 +163,8 @@ final class WorkerProcess {
         processToken = nil
         process = nil
         watcher.end()
+        // The next one is started when this one has ended, too.
+        if !isGone { watcher.begin(isLoading: true) }
         onEnd()
         if state != .stopped { startAgain() }
         onChange()

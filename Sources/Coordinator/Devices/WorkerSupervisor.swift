@@ -28,6 +28,8 @@ protocol SocketNameHolder: AnyObject {
     func hasProcess(_ name: String) -> Bool
     /// Starts the processes whose names were taken.
     func startWaiting()
+    /// The process with that pid has reported.
+    func heard(by pid: Int32)
 }
 
 /// The devices with their workers: starts and ends the workers, and talks to them over `internal/workers.sock`.
@@ -278,9 +280,11 @@ final class WorkerSupervisor {
                 observer?.fenceSeen(fence)
             }
             guard let worker = all.values.first(where: { $0.isConnection(connection) }) else {
-                // A matcher's, which says nothing else here.
-                if case .refused(let uid, let gid, let pid) = report {
-                    permission.refused(uid: uid, gid: gid, pid: pid, .video)
+                // A matcher's.
+                switch report {
+                case .refused(let uid, let gid, let pid): permission.refused(uid: uid, gid: gid, pid: pid, .video)
+                case .alive: matchers?.heard(by: pid)
+                default: break
                 }
                 return
             }

@@ -64,18 +64,7 @@ final class MovieControls: AutomaticControlUser {
 
     /// Movies whose recorders run, also those of a coordinator before this one.
     private var livingRecorders: Set<String> {
-        guard let folder = opendir(directory.internalDirectory) else { return [] }
-        defer { closedir(folder) }
-        var movies: Set<String> = []
-        while let entry = readdir(folder) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            guard name.hasSuffix(".movie.lock") else { continue }
-            guard case .somebody = LockFile.holder(of: "\(directory.internalDirectory)/\(name)") else { continue }
-            movies.insert(String(name.dropLast(".movie.lock".count)))
-        }
-        return movies
+        Set(LockFile.held(in: directory.internalDirectory, ending: RuntimeDirectory.movieLockEnding).keys)
     }
 
     func isNeeded(_ control: AutomaticControl, _ device: String) -> Bool {

@@ -91,6 +91,12 @@ final class RecorderHandle {
         logger.debug("recorder started", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
     }
 
+    /// A coordinator before this one has started it, and it is to say hello.
+    func expect(_ process: ProcessDescriptor) {
+        watch(process)
+        watcher.begin()
+    }
+
     private func watch(_ process: ProcessDescriptor) {
         self.process = process
         token = loop.watch(.descriptor(process.rawValue)) { [weak self] in self?.ended() }

@@ -15,6 +15,8 @@ final class RecorderSupervisor {
     private let directory: RuntimeDirectory
     private let logger: Logger
     private var recorders: [String: RecorderHandle] = [:]
+    /// Recorders of a coordinator before this one that have not said hello yet.
+    private var expected: [String: RecorderHandle] = [:]
     private var listeners: [String: Listener] = [:]
     private var whenAllHaveEnded: (() -> Void)?
     private var lastCall: Loop.Token?
@@ -69,6 +71,17 @@ final class RecorderSupervisor {
 
     // MARK: The processes
 
+    /// Watches the recorders of a coordinator before this one: one that hangs says no hello, and keeps its movie from
+    /// being repaired.
+    func expectLeftovers() {
+        for (movie, owner) in LockFile.held(in: directory.internalDirectory, ending: RuntimeDirectory.movieLockEnding) {
+            guard let owner, DeviceID.isValid(movie), recorders[movie] == nil else { continue }
+            let recorder = make(movie)
+            expected[movie] = recorder
+            recorder.expect(owner)
+        }
+    }
+
     /// Starts the recorder of a movie.
     ///
     /// - Parameter listener: gets its reports; nil: the common callbacks get them.
@@ -79,21 +92,27 @@ final class RecorderSupervisor {
                 "--runtime-dir=\(directory.path)", "--log-level=\(logLevel)", "--request=\(request.json)",
             ], keepsDescriptors: false)
         listeners[request.movie] = listener
-        make(request.movie).started(child)
+        let recorder = make(request.movie)
+        recorders[request.movie] = recorder
+        recorder.started(child)
     }
 
     private func make(_ movie: String) -> RecorderHandle {
-        let recorder = RecorderHandle(
+        RecorderHandle(
             movie, loop, logger: logger,
             send: { [weak self] connection, order in
                 (try? self?.server.socket.send(frames: [connection, order.json.serialized])) ?? false
             },
             onEnd: { [weak self] recorder in self?.ended(recorder) })
-        recorders[movie] = recorder
-        return recorder
     }
 
     private func ended(_ recorder: RecorderHandle) {
+        let movie = recorder.movie
+        if expected[movie] === recorder {
+            expected[movie] = nil
+            File.remove(directory.movieLock(movie))
+            onExpectedEnd?(movie)
+        }
         guard recorders[recorder.movie] === recorder else { return recorder.close() }
         hearLastWords(of: recorder, Self.hearings)
     }
@@ -188,7 +207,8 @@ final class RecorderSupervisor {
         }
         // One that a coordinator before this one started.
         guard DeviceID.isValid(movie), request.movie == movie, whenAllHaveEnded == nil else { return }
-        let recorder = make(movie)
+        let recorder = expected.removeValue(forKey: movie) ?? make(movie)
+        recorders[movie] = recorder
         guard recorder.greeted(by: pid, connection: connection, link: link) else {
             recorders[movie] = nil
             return

@@ -65,6 +65,11 @@ final class MatcherSupervisor: SocketNameHolder {
         return true
     }
 
+    /// A matcher has reported.
+    func heard(by pid: Int32) {
+        for matcher in matchers.values where matcher.pid == pid { matcher.heard() }
+    }
+
     /// Starts the matchers whose names were taken.
     func startWaiting() { for matcher in matchers.values { startIfFree(matcher) } }
 
@@ -164,6 +169,20 @@ private final class Matcher {
     private var policy = RestartPolicy()
     private var timer: Loop.Token?
     private var onEnd: (() -> Void)?
+    /// A signal that can't be ignored ends a matcher whose loop hangs.
+    private lazy var watcher = HangWatcher(loop) { [weak self] in
+        self?.pid
+    } onSlow: { [weak self] hold, seconds in
+        self?.logger.warning(
+            "the matcher has not reported for \(seconds) s: \(hold.rawValue)",
+            metadata: [LogKeys.workerPID: "\(self?.pid ?? 0)"])
+    } onHang: { [weak self] in
+        guard let self, let process else { return }
+        logger.error("the matcher is silent and is killed", metadata: [LogKeys.workerPID: "\(process.pid)"])
+        process.send(9)
+    }
+    /// It has reported since it was started.
+    private var hasReported = false
 
     /// When the owner of a lock file that names nobody is looked for again, milliseconds.
     private static let ownerInterval: Int64 = 200
@@ -179,6 +198,15 @@ private final class Matcher {
         self.spawn = spawn
     }
 
+    private var process: ProcessDescriptor? { child?.process ?? inherited }
+    var pid: Int32? { process?.pid }
+
+    /// It has reported.
+    func heard() {
+        if hasReported { watcher.reported() } else if onEnd == nil { watcher.begin() }
+        hasReported = true
+    }
+
     /// Takes in the process that a coordinator before this one has started; false: there is none.
     func inherit() -> Bool {
         guard case .somebody(let owner?) = LockFile.holder(of: directory.matcherLock(name)) else { return false }
@@ -191,6 +219,7 @@ private final class Matcher {
         inherited = owner
         token = loop.watch(.descriptor(owner.rawValue)) { [weak self] in self?.ended() }
         policy.started(at: MonotonicClock.now())
+        watcher.begin()
     }
 
     func start() {
@@ -208,6 +237,7 @@ private final class Matcher {
                 self.child = child
                 token = loop.watch(.descriptor(child.process.rawValue)) { [weak self] in self?.ended() }
                 policy.started(at: MonotonicClock.now())
+                watcher.begin(isLoading: true)
             } catch {
                 logger.error("the matcher can't be started", metadata: ["error": "\(error)"])
                 startAgain()
@@ -239,7 +269,8 @@ private final class Matcher {
             }
         }
         loop.cancel(token)
-        (child, inherited, token) = (nil, nil, nil)
+        watcher.end()
+        (child, inherited, token, hasReported) = (nil, nil, nil, false)
         if onEnd == nil { startAgain() } else { tellEnd() }
     }
 
@@ -251,7 +282,8 @@ private final class Matcher {
     func stop(by deadline: Int64, then body: @escaping () -> Void) {
         onEnd = body
         loop.cancel(timer)
-        guard let process = child?.process ?? inherited else { return tellEnd() }
+        watcher.end()
+        guard let process else { return tellEnd() }
         process.send(15)
         timer = loop.schedule(at: deadline) { process.send(9) }
     }

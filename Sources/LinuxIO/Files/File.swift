@@ -218,6 +218,17 @@ public final class LockFile: Sendable {
         case somebody(ProcessDescriptor?)
     }
 
+    /// The lock files in a folder whose names end so and that somebody holds, by the rest of their names, with the
+    /// process; nil: that is not known.
+    public static func held(in folder: String, ending: String) -> [String: ProcessDescriptor?] {
+        var held: [String: ProcessDescriptor?] = [:]
+        for name in Directory.names(folder) ?? [] where name.hasSuffix(ending) {
+            guard case .somebody(let owner) = holder(of: "\(folder)/\(name)") else { continue }
+            held.updateValue(owner, forKey: String(name.dropLast(ending.count)))
+        }
+        return held
+    }
+
     /// Who holds that lock file now.
     public static func holder(of path: String) -> Holder {
         guard let file = try? FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW) else { return .nobody }

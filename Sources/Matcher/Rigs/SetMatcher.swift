@@ -105,9 +105,7 @@ public final class SetMatcher {
             }
         }
         // The coordinator asks the administrators about refused users, as for a device.
-        process.access.onRefused = { [reports] uid, gid, pid in
-            _ = try? reports.send(frames: [WorkerReport.refused(uid: uid, gid: gid, pid: pid).json.serialized])
-        }
+        process.access.onRefused = { [weak self] in self?.report(.refused(uid: $0, gid: $1, pid: $2)) }
         errors.onFailure = { [weak self] in self?.fail("errors can't be sent: \($0)") }
         rigReader.onChange = { [weak self] _ in self?.update() }
         rigReader.onGone = { [weak self] in self?.end(.inOrder) }
@@ -130,6 +128,8 @@ public final class SetMatcher {
         try socket.connect(RuntimeDirectory.endpoint(directory.workersSocket))
         return socket
     }
+
+    private func report(_ report: WorkerReport) { _ = try? reports.send(frames: [report.json.serialized]) }
 
     /// Runs until a signal ends the process, the rig no longer exists, or a failure.
     public func run(signals: SignalDescriptor? = nil) -> ProcessEnding {
@@ -243,6 +243,7 @@ public final class SetMatcher {
                 "sets": JSONValue(streams.values.reduce(0) { $0 + $1.sets }),
                 "lost": JSONValue(streams.values.reduce(0) { $0 + $1.lost }), "heldBytes": JSONValue(memory.held),
             ]).serialized)
+        report(.alive([:]))
         errors.publishAll(table.refused + failures)
         socket.relieve(memory, at: MonotonicClock.now())
     }
