@@ -30,6 +30,10 @@ public final class ConnectionGuard {
     /// When a line was last logged about connections beyond the limits: a flood is one line a second.
     private var lastWarning: Int64 = 0
     private var lastCutWarning: Int64 = 0
+    /// When a connection could not be accepted for the last time, monotonic nanoseconds.
+    private var lastFailure: Int64 = .min / 2
+    /// Without a failure for so long, the next one is another shortage; nanoseconds.
+    private static let calm: Int64 = 60_000_000_000
     /// Conditions of ``shutDown(where:)`` for connections that are reported later; kept until the socket's events are
     /// read.
     private var endings: [(server: ServerSocket, matches: (_ uid: UInt32, _ gid: UInt32) -> Bool)] = []
@@ -125,7 +129,14 @@ public final class ConnectionGuard {
                 closed(event.value)
                 onClosed?(event.value)
             case .acceptFailed:
-                logger.error("a connection could not be accepted", metadata: ["errno": "\(event.value)"])
+                let now = MonotonicClock.now()
+                if now - lastFailure > Self.calm {
+                    let why = SystemError(code: event.value, operation: "accept")
+                    logger.error(
+                        "connections can't be accepted; most likely too few descriptors are left",
+                        metadata: ["error": "\(why)"])
+                }
+                lastFailure = now
             default: break
             }
         }

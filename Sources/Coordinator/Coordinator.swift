@@ -62,6 +62,10 @@ public final class Coordinator: BusLifetime {
     private let inherited: InheritedSockets
     private var failure: CoordinatorStartError?
 
+    /// Descriptors that connections may not take: those are for processes, files and internal sockets.
+    private static let reservedDescriptors = 256
+    /// With fewer descriptors than twice the reserve, clients could not connect.
+    private static let neededDescriptors = 2 * reservedDescriptors
     /// How long requests wait for the first search for cameras, milliseconds.
     private static let searchPatience: Int64 = 2000
 
@@ -71,6 +75,7 @@ public final class Coordinator: BusLifetime {
         let environment = CurrentProcess.environment()
         inherited = InheritedSockets(environment)
         do {
+            try CurrentProcess.requireDescriptors(Self.neededDescriptors, for: "camerabusd")
             configuration = try LiveConfiguration(options)
             let current = configuration.current
             if let level = Logger.Level(rawValue: current.logLevel) { logger.logLevel = level }
@@ -86,8 +91,7 @@ public final class Coordinator: BusLifetime {
             lock = try StartUp.takeLock(directory)
             signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
             loop = try Loop()
-            CurrentProcess.raiseDescriptorLimit()
-            Context.reserveDescriptors(256)
+            Context.reserveDescriptors(Self.reservedDescriptors)
             try PeerAddressTest.run(at: "\(directory.internalDirectory)/test.sock")
             context = try Context()
             // The modes of the sockets decide which users connect. What a client may do is decided for each request.

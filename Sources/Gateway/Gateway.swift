@@ -23,6 +23,11 @@ public final class Gateway {
     /// - Parameter signals: SIGTERM, SIGINT and SIGHUP, blocked before any other thread was started.
     public init(_ options: GatewayOptions, signals: SignalDescriptor, logger: Logger) throws(GatewayError) {
         self.signals = signals
+        do throws(DescriptorShortage) {
+            try CurrentProcess.requireDescriptors(2 * Self.reserve, for: "camerabus-gateway")
+        } catch {
+            throw GatewayError(description: "\(error)", isMisconfigured: true)
+        }
         let configuration = try Self.configuration(options)
         var logger = logger
         if let level = Logger.Level(rawValue: options.logLevel ?? configuration.logLevel) { logger.logLevel = level }
@@ -35,7 +40,6 @@ public final class Gateway {
         let state = CurrentProcess.environment("STATE_DIRECTORY").flatMap {
             $0.split(separator: ":").first.map(String.init)
         }
-        CurrentProcess.raiseDescriptorLimit()
         Context.reserveDescriptors(Self.reserve)
         let directory = try Self.directory(options)
         let place: BusEndpoints

@@ -49,6 +49,8 @@ final class LibrarianSupervisor {
     private var lastNumber: UInt64 = 0
     private var whenEnded: (() -> Void)?
     private var isStopped = false
+    /// The last librarian could not be started.
+    private var hasFailed = false
 
     /// Processes at a time. One that a disk keeps from ending counts until it has ended.
     private static let maximumProcesses = 4
@@ -286,9 +288,11 @@ final class LibrarianSupervisor {
                     "--request=\(question.request.json)",
                 ] + (isShared ? ["--shared"] : []), standardInput: question.memory?.rawValue, limit: Self.maximumBytes)
         } catch {
-            logger.error("the librarian can't be started", metadata: ["error": "\(error)"])
+            if !hasFailed { logger.error("the librarian can't be started", metadata: ["error": "\(error)"]) }
+            hasFailed = true
             return answer(number, .failure(BusError(.internalError, "The librarian can't be started: \(error).")))
         }
+        hasFailed = false
         let process = ObjectIdentifier(output)
         librarians[process] = Librarian(
             output: output,

@@ -46,6 +46,10 @@ package final class DeliveryProcess {
     private let lock: LockFile
     private let doorkeeper: Doorkeeper
 
+    /// Descriptors that connections may not take: those are for the device, or the sockets of a rig's devices, and for
+    /// what a stream needs.
+    private static let reservedDescriptors = 64
+
     /// Takes the lock file and opens the media socket. Call this on the thread that then runs the loop.
     ///
     /// - Parameter lockPath: returns the path of the lock file.
@@ -76,9 +80,12 @@ package final class DeliveryProcess {
         } catch {
             throw error.isWouldBlock ? .deviceTaken(lockPath) : .failed("\(error)")
         }
-        CurrentProcess.raiseDescriptorLimit()
-        // For the device, or the sockets of a rig's devices, and what a stream needs.
-        Context.reserveDescriptors(64)
+        do throws(DescriptorShortage) {
+            try CurrentProcess.requireDescriptors(2 * Self.reservedDescriptors, for: "this process")
+        } catch {
+            throw .failed("\(error)")
+        }
+        Context.reserveDescriptors(Self.reservedDescriptors)
         mediaPath = directory.mediaSocket(options.name)
         do {
             loop = try Loop()

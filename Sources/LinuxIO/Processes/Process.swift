@@ -40,6 +40,20 @@ public enum CurrentProcess {
         return Int(clamping: limit.rlim_cur)
     }
 
+    /// Raises the number of descriptors that may be open to what the system allows.
+    ///
+    /// - Parameters:
+    ///   - count: so many the process needs to serve at all.
+    ///   - program: its name, for the error.
+    /// - Throws: ``DescriptorShortage`` where the system allows fewer.
+    public static func requireDescriptors(_ count: Int, for program: String) throws(DescriptorShortage) {
+        let allowed = raiseDescriptorLimit()
+        guard allowed < count else { return }
+        throw DescriptorShortage(
+            description: "\(program) may open \(allowed) files and sockets, and needs \(count): start it with "
+                + "'ulimit -n \(count)' or more, or as a service with LimitNOFILE=\(count)")
+    }
+
     /// Whether the process has that group, as its own or beside it.
     public static func isMember(of group: UInt32) -> Bool {
         if getegid() == group { return true }
@@ -72,6 +86,11 @@ public enum CurrentProcess {
         guard getgrnam_r(name, &entry, &buffer, buffer.count, &result) == 0, result != nil else { return nil }
         return entry.gr_gid
     }
+}
+
+/// Too few descriptors may be open for a program to serve.
+public struct DescriptorShortage: Error, CustomStringConvertible {
+    public let description: String
 }
 
 /// A folder that only we can have made.
