@@ -61,14 +61,15 @@ def start(binaries: Path, directory: Path, log: int, virtual: int = 2) -> subpro
 
 
 def start_service(
-    command: list[str | Path], directory: Path, log: int, environment: dict[str, str] | None = None
+    command: list[str | Path], directory: Path, log: int, environment: dict[str, str] | None = None,
+    own_session: bool = False,
 ) -> subprocess.Popen[bytes] | None:
     """Starts a program and waits until it says that it is ready; None: it doesn't."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
         ready.bind(str(directory / "notify"))
         service = subprocess.Popen(
             command, env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log,
-            stderr=log,
+            stderr=log, start_new_session=own_session,
         )
         ended = os.pidfd_open(service.pid)
         until = time.monotonic() + SECONDS
