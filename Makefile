@@ -35,7 +35,7 @@ FISH_COMPLETIONS := $(DATADIR)/fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build static run test test-kernel test-package bench format lint install install-python uninstall deb wheel clean
+.PHONY: help build static run test test-kernel test-package bench chaos fuzz sanitize format lint install install-python uninstall deb wheel clean
 
 help: ## List these verbs
 	@echo "CameraBus: one service owns the cameras, many programs use them."
@@ -68,6 +68,18 @@ test-package: ## Install the newest package of `make deb` in a bare Debian of it
 bench: build ## Measure the release build beside others (make bench BENCH="--json figures.json --plot figures.svg"; --help has more)
 	@deploy/install-dependencies --run
 	PYTHON=$(PYTHON) Tests/Benchmark/run $(BENCH)
+
+chaos: build ## Kill and stop the processes of a busy bus, and compare what its clients saw with SPEC (make chaos CHAOS="--kills 1000 --seed 7")
+	@deploy/install-dependencies --run --test
+	@"$${PYTHON:-$$(deploy/find-python)}" Tests/Chaos $(CHAOS)
+
+fuzz: build ## Give the bus inputs that make sense, nearly make sense, or none (make fuzz FUZZ="--inputs 1000000 --seed 7")
+	@deploy/install-dependencies --run --test
+	@"$${PYTHON:-$$(deploy/find-python zmq jsonschema)}" Tests/Fuzz $(FUZZ)
+
+sanitize: ## Run the process tests with ThreadSanitizer and AddressSanitizer (make sanitize SANITIZER=thread: with this one)
+	@deploy/install-dependencies --build --test
+	@status=0; for sanitizer in $(or $(SANITIZER),thread address); do SANITIZER=$$sanitizer Tests/run sanitize || status=1; done; exit $$status
 
 format: ## Format the Swift sources
 	$(SWIFT) format format --in-place --parallel --recursive Package.swift Sources Tests
@@ -136,5 +148,5 @@ wheel: ## Make a wheel of the Python package, for pip (PACKAGES says where)
 
 clean: ## Remove what was built
 	$(SWIFT) package clean
-	rm -rf .build/benchmark $(STATIC) $(PACKAGES)
+	rm -rf .build/benchmark .build/sanitize-* $(STATIC) $(PACKAGES)
 	find Protocol Tests -name __pycache__ -type d -prune -exec rm -rf {} +
