@@ -114,12 +114,17 @@ def changes_stay(story: Story) -> Iterator[Violation]:
                 yield Violation("[KEP-1]", f"a change was not kept though the disk has room: {call.params}")
     for device, calls in told.items():
         possible: set[int] | None = None  # None: no change was answered yet
+        generation = -1
         for fence, _, call in sorted(calls, key=lambda each: each[:2]):
             if call.method == "device.configure":
                 change = next(change for change in call.params["changes"] if change["device"] == device)
                 value = change["controls"]["brightness"]
                 if call.succeeded:
                     possible = {value}
+                    if (next_one := call.result["generation"][device]) <= generation:
+                        text = f"{device} got generation {next_one} under fence {fence}, after {generation}"
+                        yield Violation("[CFG-7]", text)
+                    generation = next_one
                 elif possible is not None:
                     possible = possible | {value}
             elif possible is not None and call.result["brightness"] not in (*possible, None):

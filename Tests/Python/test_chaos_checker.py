@@ -52,8 +52,9 @@ class HistoryTestCase(unittest.TestCase):
     def renew(self, asked: float, by: str, token: str, **outcome: Any) -> None:
         self.call(asked, asked + 0.1, by, "device.renew", {"lock": token}, **outcome)
 
-    def change(self, asked: float, token: str, brightness: int, **outcome: Any) -> None:
+    def change(self, asked: float, token: str, brightness: int, generation: int = 0, **outcome: Any) -> None:
         changes = [{"device": "cam0", "controls": {"brightness": brightness}}]
+        outcome = outcome or {"result": {"generation": {"cam0": generation or int(asked)}}}
         self.call(asked, asked + 0.1, "a.0", "device.configure", {"lock": token, "changes": changes}, **outcome)
 
     def look(self, asked: float, brightness: int | None, fence: int) -> None:
@@ -153,8 +154,14 @@ class ChangeRules(HistoryTestCase):
 
     def test_a_change_that_was_not_kept(self) -> None:
         self.lock(0, 1, "a.0", "t1", 1)
-        self.change(2, "t1", 7, result={"kept": False})
+        self.change(2, "t1", 7, result={"generation": {"cam0": 1}, "kept": False})
         self.violates("[KEP-1]")
+
+    def test_a_generation_that_does_not_rise(self) -> None:
+        self.lock(0, 1, "a.0", "t1", 1)
+        self.change(2, "t1", 7, generation=4)
+        self.change(3, "t1", 8, generation=4)
+        self.violates("[CFG-7]")
 
 
 class FrameRules(HistoryTestCase):
