@@ -145,7 +145,9 @@ class Workload:
                         client.call("movie.resume", movie, 5)
                 else:
                     client.insist("movie.stop", movie, 20, seconds=30)
-            except CaptureError:
+            except CaptureError as error:
+                if error.reason == "recordingInProgress":
+                    client.attempt("movie.stop", {"movie": error.data["movie"]}, 20)
                 client.nap(0.1, 0.5)
 
     def take_photos(self, device: str) -> None:

@@ -1,4 +1,7 @@
-"""A client that does nothing unusual, and how long its calls take: neighbour.py RUNTIME; prints JSON after SIGTERM."""
+"""A client that does nothing unusual, and how long its calls take: neighbour.py RUNTIME
+
+Prints a line when it has begun, and JSON after SIGTERM.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,8 @@ class Neighbour:
     def __init__(self, runtime: Path) -> None:
         command = [sys.executable, __file__, str(runtime)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
 
     def end(self) -> tuple[list[float], list[str]]:
         """How many seconds its calls took, in order of size, and what went wrong."""
@@ -49,6 +54,7 @@ def main() -> None:
     times: list[float] = []
     errors: list[str] = []
     with Client(sys.argv[1], name="neighbour", timeout=TIMEOUT) as client:
+        print("begun", flush=True)
         while not over:
             for method, params in (("bus.ping", {}), ("device.get", {"device": "cam0"})):
                 began = time.monotonic()

@@ -136,7 +136,7 @@ class Subscriptions(Part):
                 self.done += 1
                 if dice.random() < 0.3:
                     subscriber.setsockopt(zmq.UNSUBSCRIBE, dice.choice(wanted))
-            until = time.monotonic() + dice.choice([0, 0.01, 0.1, 0.3])
+            until = time.monotonic() + dice.choice([0, 0.01, 0.1, 0.3, 1])
             while subscriber.poll(max(0, int((until - time.monotonic()) * 1000))):
                 self._look(number, subscriber.recv_multipart())
                 if time.monotonic() > until:
