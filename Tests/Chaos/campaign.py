@@ -23,8 +23,8 @@ from workload import CAMERAS, CLIENTS, FORMAT, WATCHERS
 
 #: Seconds that a process which is rare is waited for.
 PATIENCE = 4.0
-#: Seconds after the last act until all has to be well again.
-RECOVERY = 10.0
+#: Seconds after the last act until all has to be well again; a worker that was killed often is started again later.
+RECOVERY, RESTART = 10.0, 35.0
 
 
 class Campaign:
@@ -96,6 +96,9 @@ class Campaign:
             self.history.write(**fact)
 
     def _look_at_all(self, client: Client) -> None:
+        until = time.monotonic() + RESTART
+        while time.monotonic() < until and any(each.worker.state != "running" for each in client.devices()):
+            time.sleep(0.5)
         self._look(client, "device.list")
         for role in CLIENTS:
             self.clients[role].kill()

@@ -8,7 +8,7 @@ from typing import Iterator
 from history import Entry
 from story import FORE, Story, Violation
 
-#: Seconds: a reader that gets a frame so late has no processor, and what it misses is its own loss.
+#: Seconds: where frames arrive so late, worker or reader got no processor.
 LATE = 0.1
 
 
@@ -42,9 +42,11 @@ def same_stream(story: Story, by: str, topic: str, last: Entry, first: Entry) ->
         return  # it may have been stopped
     if is_excused(story, by, device, last, first):
         return
-    if first["sequence"] != last["sequence"] + 1 and first["arrived"] - first["time"] > LATE:
+    is_late = any(message["arrived"] - message["time"] > LATE for message in (last, first))
+    is_counted = first["dropped"] != last["dropped"]
+    if is_late and (is_counted or first["sequence"] != last["sequence"] + 1):
         return
-    if first["dropped"] != last["dropped"] and story.stalled(last["time"], first["time"]):
+    if is_counted and story.stalled(last["time"], first["time"]):
         return
     yield Violation(rule_of(story, last, first), f"{between}: {_missing(last, first)}, and nobody hit {device}")
 

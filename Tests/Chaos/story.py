@@ -79,14 +79,14 @@ class Story:
 
     @cached_property
     def hurts(self) -> list[Hurt]:
-        found = []
+        found = [Hurt("coordinator", *end) for end in self.ends]
         stopped: dict[int, Entry] = {}
         for act in self.entries("act"):
             if act["act"] == "SIGSTOP":
                 stopped[act["pid"]] = act
             elif act["act"] in ("SIGKILL", "SIGCONT") and act["pid"] in stopped:
                 found.append(Hurt(act["what"], stopped.pop(act["pid"])["at"], act["at"]))
-            elif act["act"] in ("SIGKILL", "exited", "stopping", "stopped"):
+            elif act["act"] in ("SIGKILL", "exited"):
                 found.append(Hurt(act["what"], act["at"], act["at"]))
         # What was killed by others while it was stopped.
         return found + [Hurt(act["what"], act["at"], act["at"] + 16) for act in stopped.values()]
@@ -97,12 +97,20 @@ class Story:
             hurt.what == what and hurt.since <= until and hurt.until + AFTERMATH >= since for hurt in self.hurts
         )
 
+    @cached_property
+    def ends(self) -> list[tuple[float, float]]:
+        """From when to when the bus ended in order, because it was told to."""
+        found = []
+        for act in self.entries("act"):
+            if act["act"] == "stopping":
+                found.append((act["at"], float("inf")))
+            elif act["act"] == "stopped":
+                found[-1] = (found[-1][0], act["at"])
+        return found
+
     def ended_in_order(self, since: float, until: float) -> bool:
-        """Whether the bus was told to end at that time."""
-        return any(
-            act["act"] in ("stopping", "stopped") and since - AFTERMATH <= act["at"] <= until + AFTERMATH
-            for act in self.entries("act")
-        )
+        """Whether it did at that time."""
+        return any(begun - AFTERMATH <= until and over + AFTERMATH >= since for begun, over in self.ends)
 
     def stalled(self, since: float, until: float, seconds: float = 0.0) -> bool:
         """Whether the machine gave us no processor for so long."""
@@ -115,7 +123,7 @@ class Story:
     @cached_property
     def end(self) -> float:
         """When the campaign began to end the bus."""
-        return max((act["at"] for act in self.entries("act") if act["act"] == "stopping"), default=float("inf"))
+        return max((begun for begun, over in self.ends if over == float("inf")), default=float("inf"))
 
     def final(self, method: str) -> list[Any]:
         """The results at the end; an error is a violation of its own."""

@@ -211,6 +211,12 @@ class FrameRules(HistoryTestCase):
         self.run_of(58, 90)
         self.violates()
 
+    def test_a_frame_that_came_late_is_a_sign_of_a_machine_without_time(self) -> None:
+        self.run_of(0, 50)
+        self.history[-1]["last"]["arrived"] += 0.2
+        self.run_of(52, 90)
+        self.violates()
+
     def test_a_reader_that_may_be_stopped_loses_frames(self) -> None:
         self.run_of(0, 50, by="reader-jpeg.3")
         self.run_of(58, 90, by="reader-jpeg.3")
@@ -357,6 +363,12 @@ class BusRules(HistoryTestCase):
     def test_a_connection_that_is_cut(self) -> None:
         self.call(1, 2, "a.0", "photo.capture", {}, unknown="BusGone")
         self.violates("[REQ-10]")
+
+    def test_a_bus_that_takes_long_to_end_cuts_connections(self) -> None:
+        self.act(1, "stopping", "coordinator")
+        self.call(7, 7.5, "a.0", "take.create", {}, unknown="BusGone")
+        self.act(8, "stopped", "coordinator", status=0)
+        self.violates()
 
     def test_a_failure_inside_the_bus(self) -> None:
         self.call(1, 2, "a.0", "library.list", {}, error="internalError")
