@@ -24,17 +24,20 @@ def reply(story: Story, call: Call) -> Iterator[Violation]:
     named = f"{call.method} of {call.by} at {call.asked:.3f}"
     if call.unknown == "ProtocolError":
         yield Violation("[REP-1] [REP-6]", f"{named}: {call.message}")
-    touched = any(
-        story.hurt(what, call.asked - 1, call.until) for what in (call.by, "coordinator")
-    ) or story.stalled(call.asked, call.until, 2)
-    if call.unknown == "BusTimeout" and call.method in COORDINATORS_OWN and not touched:
+    if call.unknown == "BusTimeout" and call.method in COORDINATORS_OWN and not touched(story, call):
         yield Violation("[REQ-1]", f"{named} got no reply though the bus lived: {call.message}")
-    if call.unknown == "BusGone" and not touched:
+    if call.unknown == "BusGone" and not touched(story, call):
         yield Violation("[REQ-10]", f"{named} lost its connection though the bus lived: {call.message}")
     if call.error == "internalError" and not any(
         hurt.since <= call.until and hurt.until + 16 >= call.asked for hurt in story.hurts
     ):
         yield Violation("[REQ-10]", f"{named} failed inside the bus, and nothing was hit: {call.message}")
+
+
+def touched(story: Story, call: Call) -> bool:
+    """Whether the client or the coordinator was hit meanwhile, or the machine had no time for them."""
+    hurt = any(story.hurt(what, call.asked - 1, call.until) for what in (call.by, "coordinator"))
+    return hurt or story.stalled(call.asked, call.until, 2)
 
 
 def state(story: Story) -> Iterator[Violation]:

@@ -112,13 +112,15 @@ class Story:
         """Whether it did at that time."""
         return any(begun - AFTERMATH <= until and over + AFTERMATH >= since for begun, over in self.ends)
 
+    @cached_property
+    def stalls(self) -> list[tuple[float, float]]:
+        return [tuple(entry["stall"]) for entry in self.entries("stall")]
+
     def stalled(self, since: float, until: float, seconds: float = 0.0) -> bool:
         """Whether the machine gave us no processor for so long."""
         return any(
-            entry["stall"][0] < until + 0.5 and entry["stall"][1] > since - FORE
-            and entry["stall"][1] - entry["stall"][0] > seconds
-            for entry in self.entries("stall")
-        )  # fmt: skip
+            begun < until + 0.5 and over > since - FORE and over - begun > seconds for begun, over in self.stalls
+        )
 
     @cached_property
     def end(self) -> float:
