@@ -60,12 +60,14 @@ class Requests(Part):
                 self.done += 1
                 if number % 8 == 0:
                     self._receive(0)
+                    if self._has_ended(number):
+                        break
                 if number % LEAVE == 0:
                     client.call("bus.leave")
                     if not self.health.check(number - first, count):
                         break
         until = time.monotonic() + PATIENCE
-        while any(self.waiting.values()) and time.monotonic() < until:
+        while any(self.waiting.values()) and time.monotonic() < until and not self._has_ended(first + self.done):
             self._receive(200)
         self._give_up(0)
         context.destroy(linger=0)
@@ -82,7 +84,7 @@ class Requests(Part):
         name, request = request_inputs.request(dice)
         request = request_inputs.placed(request, {kind: list(names) for kind, names in self.known.items()}, dice)
         dealer = min(self.waiting, key=lambda each: len(self.waiting[each]))
-        while len(self.waiting[dealer]) >= ON_THE_WAY:
+        while len(self.waiting[dealer]) >= ON_THE_WAY and not self._has_ended(number):
             self._receive(20)
             self._give_up(PATIENCE)
             dealer = min(self.waiting, key=lambda each: len(self.waiting[each]))
@@ -100,16 +102,31 @@ class Requests(Part):
         self.plain.send_multipart([b"", body])
         self.plain.send_multipart([b"", b'{"jsonrpc":"2.0","id":"behind","method":"bus.ping"}'])
         nulls = 0
+        until = time.monotonic() + PATIENCE
         while True:
-            if not self.plain.poll(int(PATIENCE * 1000)):
-                self.fail(number, f"no answer behind {body[:200]!r} ({len(body)} bytes)")
-                return
+            if not self.plain.poll(1000):
+                if self._has_ended(number) or time.monotonic() > until:
+                    self.fail(number, f"no answer behind {body[:200]!r} ({len(body)} bytes)")
+                    return
+                continue
             reply = json.loads(self.plain.recv_multipart()[1])
             if reply["id"] == "behind":
                 break
             nulls += 1
         if nulls != 1:
             self.fail(number, f"{nulls} answers to {body[:200]!r} ({len(body)} bytes)")
+
+    def _has_ended(self, number: int) -> bool:
+        """Whether the coordinator has; one of the inputs that have no answer did it."""
+        assert self.bus.process is not None
+        if self.bus.process.poll() is None:
+            return False
+        asked = sorted(each[:3] for waiting in self.waiting.values() for each in waiting.values())
+        if asked:
+            text = f"the coordinator ended with status {self.bus.process.returncode}; inputs from here to {number}"
+            self.fail(asked[0][0], f"{text} have no answer, the last one {asked[-1][2][:300]!r}")
+            self.waiting = {dealer: {} for dealer in self.waiting}
+        return True
 
     def _give_up(self, seconds: float) -> None:
         now = time.monotonic()
