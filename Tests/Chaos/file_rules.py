@@ -110,14 +110,26 @@ def one_movie(story: Story, library: Library, call: Call, told: list[Entry], end
         return
     if not file["plays"]:
         yield Violation("[MOV-10]", f"{path} ({entry['state']}) does not play: {file['problem']}")
-    # The newest frame counts as long as the gap before it.
-    gap = file["gap"] if file["gap"] > 0.25 else 0
+    # The newest frame counts as long as the gap before it, which the side-car of a recorder that died may not show.
+    gap = max(file["gap"] if file["gap"] > 0.25 else 0, jump(told))
     if file["duration"] < synced - SLACK - gap:
         text = f"{path} ({entry['state']}) has {file['duration']:.3f} s of {synced:.3f} s that were on the disk"
         yield Violation("[MOV-10]", text)
     elif file["duration"] < recorded - fragment - AHEAD - gap:
         text = f"{path} ({entry['state']}) has {file['duration']:.3f} s of {recorded:.3f} s, more than a fragment less"
         yield Violation("[MOV-10]", text)
+
+
+def jump(told: list[Entry]) -> float:
+    """The most seconds by which a movie became longer when frames were counted as missing."""
+    return max(
+        (
+            (later["recordedDuration"] - earlier["recordedDuration"]) / 1000
+            for earlier, later in zip(told, told[1:])
+            if later["dropped"] > earlier["dropped"]
+        ),
+        default=0.0,
+    )
 
 
 def takes(story: Story) -> Iterator[Violation]:

@@ -184,6 +184,9 @@ class Workload:
 
     def make_takes(self, device: str, microphone: str) -> None:
         client, number = self.client(), 0
+        # Takes outlive their client, and a user has sixteen.
+        for left in client.insist("take.list")["takes"]:
+            client.attempt("take.discard", {"take": left["id"]}, 30)
         while True:
             number += 1
             params = {"device": device, "microphone": microphone, "name": self.name(number)}
@@ -194,7 +197,12 @@ class Workload:
                 continue
             try:
                 for _ in range(self.dice.randrange(1, 4)):
-                    client.insist("take.record", take, 20)
+                    try:
+                        client.insist("take.record", take, 20)
+                    except CaptureError as error:
+                        # Its answer was lost, and it was asked again.
+                        if error.reason != "recordingInProgress":
+                            raise
                     client.nap(0.5, 2)
                     client.insist("take.pause", take, 25)
                 if self.dice.random() < 0.8:

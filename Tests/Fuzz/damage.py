@@ -76,9 +76,9 @@ def damaged(dice: random.Random, act: str, data: bytes) -> bytes:
     }[act]  # fmt: skip
 
 
-def damage(dice: random.Random, path: Path) -> tuple[str, bytes | None]:
-    """Damages a file: how, and what is in it then (None: it is no file any more)."""
-    act = dice.choice([*PLACES, *CONTENTS])
+def damage(dice: random.Random, path: Path, but: str = "") -> tuple[str, bytes | None]:
+    """Damages a file, `but` not in this way: how, and what is in it then (None: it is no file any more)."""
+    act = dice.choice([act for act in (*PLACES, *CONTENTS) if act != but])
     if act not in PLACES:
         data = damaged(dice, act, path.read_bytes())
         path.write_bytes(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import time
 from collections import Counter
 from typing import Any
@@ -95,7 +94,8 @@ class Files(Part):
         shutil.copytree(self.good, self.folder, symlinks=True)
         dice = self.dice(number)
         name = dice.choice(names)
-        act, data = damage(dice, self.folder / name)
+        # A configuration may come through a pipe (`--config <(…)`), whose writer is waited for.
+        act, data = damage(dice, self.folder / name, but="fifo" if name == "camerabus.toml" else "")
         label = f"{name}, {act}"
         wrong = self._start_and_ask(name, act)
         for line in wrong:
@@ -126,7 +126,8 @@ class Files(Part):
                     return [f"{type(error).__name__}: {error}"]
         status = process.poll()
         if status is None:
-            process.send_signal(signal.SIGKILL)
+            process.kill()
+            process.wait()
             return [f"it neither starts nor ends within {PATIENCE:.0f} s"]
         self.outcomes["refusals to start"] += 1
         said = self.bus.end_of_log().strip()

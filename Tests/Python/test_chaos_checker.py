@@ -260,10 +260,14 @@ class FileRules(HistoryTestCase):
     def recorded(self, path: str, recorded: int = 5000, synced: int = 4000, end: Entry | None = None) -> None:
         params = {"fragmentInterval": 1000}
         self.call(1, 2, "m.0", "movie.start", params, result={"movie": path, "path": path})
-        status = {"recordedDuration": recorded, "syncedDuration": synced, "state": "recording"}
-        self.call(3, 4, "m.0", "movie.status", {"movie": path}, result={"movie": status})
+        self.told(path, recorded, synced)
         if end is not None:
             self.call(5, 6, "m.0", "movie.stop", {"movie": path}, result=end)
+
+    def told(self, path: str, recorded: int, synced: int, dropped: int = 0) -> None:
+        durations = {"recordedDuration": recorded, "syncedDuration": synced}
+        status = {**durations, "dropped": dropped, "state": "recording"}
+        self.call(3, 4, "m.0", "movie.status", {"movie": path}, result={"movie": status})
 
     def test_a_photo_that_was_answered_is_there(self) -> None:
         self.photo("a.jpg")
@@ -294,6 +298,12 @@ class FileRules(HistoryTestCase):
         self.recorded("a.mp4", recorded=7000)
         self.movie("a.mp4", "recovered", duration=4.1)
         self.violates("[MOV-10]")
+
+    def test_a_movie_whose_camera_was_away_is_longer_by_that(self) -> None:
+        self.recorded("a.mp4")
+        self.told("a.mp4", 6500, 4000, dropped=12)
+        self.movie("a.mp4", "recovered", duration=4.1)
+        self.violates()
 
     def test_a_movie_lost_what_was_on_the_disk(self) -> None:
         self.recorded("a.mp4", synced=4900)
