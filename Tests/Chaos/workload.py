@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
@@ -185,8 +186,9 @@ class Workload:
     def make_takes(self, device: str, microphone: str) -> None:
         client, number = self.client(), 0
         # Takes outlive their client, and a user has sixteen.
-        for left in client.insist("take.list")["takes"]:
-            client.attempt("take.discard", {"take": left["id"]}, 30)
+        with suppress(CaptureError):
+            for left in client.insist("take.list")["takes"]:
+                client.attempt("take.discard", {"take": left["id"]}, 30)
         while True:
             number += 1
             params = {"device": device, "microphone": microphone, "name": self.name(number)}
