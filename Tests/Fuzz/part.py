@@ -19,6 +19,8 @@ GROWTH = 64 << 20
 MORE_DESCRIPTORS = 16
 #: What may not end, whatever is asked.
 LASTING = ("coordinator", "cam0", "cam1", "mic0", "good")
+#: Seconds from one line about the progress to the next.
+MINUTE = 60.0
 #: So many failures of a part are kept, and so many characters of each.
 KEPT, CHARACTERS = 50, 700
 
@@ -92,6 +94,7 @@ class Health:
         self._part = part
         self._pids = self._lasting()
         self._early: dict[int, tuple[int, int]] | None = None
+        self._said = time.monotonic()
 
     def _lasting(self) -> dict[int, str]:
         return {pid: kind for pid, kind in self._part.bus.processes().items() if kind in LASTING}
@@ -100,6 +103,9 @@ class Health:
         """Whether all live, after the input `number` (the first one is 0) of `of`."""
         if self._early is None and number >= of / 3:
             self._early = {pid: (memory(pid), descriptors(pid)) for pid in self._pids}
+        if time.monotonic() - self._said > MINUTE:
+            self._said = time.monotonic()
+            print(f"  {number} inputs", flush=True)
         now = self._lasting()
         ended = {kind for pid, kind in self._pids.items() if now.get(pid) != kind}
         if ended:
