@@ -36,6 +36,9 @@ public final class ServerSocket {
         public var receiveHighWaterMark: Int
         /// Bytes of one frame; a peer that sends more is disconnected.
         public var maximumMessageBytes: Int
+        /// Whether also all frames of a message together may have no more, but for ``spareBytes``: for sockets that
+        /// anybody may connect to.
+        public var boundsMessages: Bool
         /// What the ZAP handler is told about which door it is.
         public var authenticationDomain: String
         /// What each subscriber gets first.
@@ -43,7 +46,8 @@ public final class ServerSocket {
 
         public init(
             kind: Socket.Kind, path: String, mode: UInt32, group: UInt32? = nil, sendHighWaterMark: Int,
-            receiveHighWaterMark: Int, maximumMessageBytes: Int, authenticationDomain: String, welcome: [UInt8]? = nil
+            receiveHighWaterMark: Int, maximumMessageBytes: Int, boundsMessages: Bool = true,
+            authenticationDomain: String, welcome: [UInt8]? = nil
         ) {
             self.kind = kind
             self.path = path
@@ -52,6 +56,7 @@ public final class ServerSocket {
             self.sendHighWaterMark = sendHighWaterMark
             self.receiveHighWaterMark = receiveHighWaterMark
             self.maximumMessageBytes = maximumMessageBytes
+            self.boundsMessages = boundsMessages
             self.authenticationDomain = authenticationDomain
             self.welcome = welcome
         }
@@ -65,6 +70,9 @@ public final class ServerSocket {
     let monitor: Socket
     /// A service manager has made the socket, and listens on when this has ended.
     private let isInherited: Bool
+
+    /// Bytes of a message beside its largest frame: envelopes, and what frames cost.
+    private static let spareBytes = 1 << 20
 
     /// - Parameter inherited: sockets of a service manager; the one of this path is taken in the place of a new one.
     public init(
@@ -103,6 +111,8 @@ public final class ServerSocket {
         } catch {
             throw .system(error)
         }
+        Context.limitMessages(
+            of: descriptor.rawValue, to: options.boundsMessages ? options.maximumMessageBytes + Self.spareBytes : nil)
         address = UnixSocket.localPath(of: descriptor.rawValue) ?? options.path
         do throws(ZeroMQError) {
             try socket.set(.useDescriptor, Int(descriptor.rawValue))

@@ -24,6 +24,17 @@ public final class Context: @unchecked Sendable {
     /// was raised.
     public static func reserveDescriptors(_ count: Int) { czeromq_reserve_descriptors(Int32(clamping: count)) }
 
+    /// Bounds the messages that come on connections of a listening socket: a peer whose message has more bytes, frames
+    /// counted as 64, is disconnected before the message is complete. libzmq itself holds endless ones.
+    ///
+    /// - Parameter bytes: nil: no limit.
+    public static func limitMessages(of listener: Int32, to bytes: Int?) {
+        czeromq_limit_messages(listener, Int64(bytes ?? 0))
+    }
+
+    /// Connections that were ended for a message that was too long, in this process.
+    public static var connectionsCutOff: Int { Int(clamping: czeromq_connections_cut_off()) }
+
     /// Connections that were closed at the door because of the reserve, in this process.
     public static var connectionsTurnedAway: Int { Int(clamping: czeromq_connections_turned_away()) }
 }

@@ -132,6 +132,7 @@ final class BusService: MethodService {
             "replies_dropped_total": JSONValue(counters.droppedReplies),
             "connections": JSONValue(connections.count), "connections_refused_total": JSONValue(connections.refused),
             "connections_turned_away_total": JSONValue(Context.connectionsTurnedAway),
+            "connections_cut_off_total": JSONValue(Context.connectionsCutOff),
             "locks": JSONValue(locks.table.locks.count), "lock_waits": JSONValue(locks.table.waitingTickets.count),
             "processorTime": JSONValue(ProcessUsage.processorTime),
         ]

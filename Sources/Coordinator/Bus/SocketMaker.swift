@@ -25,7 +25,7 @@ struct SocketMaker {
             context,
             .init(
                 kind: .router, path: path, mode: 0o600, sendHighWaterMark: 1000, receiveHighWaterMark: 1000,
-                maximumMessageBytes: BusLimits.maxPhotoReplyBytes, authenticationDomain: domain))
+                maximumMessageBytes: BusLimits.maxPhotoReplyBytes, boundsMessages: false, authenticationDomain: domain))
     }
 
     /// `events.sock`

@@ -9,10 +9,12 @@ public enum ProcessUsage {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// Memory that is in use now, bytes, with what it shares with others (`/proc/self/statm`, resident); nil where it
-    /// can't be read.
-    public static var residentBytes: Int64? {
-        guard let text = try? File.read("/proc/self/statm", limit: 256) else { return nil }
+    /// Memory that is in use now, bytes, with what it shares with others (resident); nil where it can't be read.
+    public static var residentBytes: Int64? { residentBytes(of: CurrentProcess.pid) }
+
+    /// The same of another process (`/proc/PID/statm`).
+    public static func residentBytes(of pid: Int32) -> Int64? {
+        guard let text = try? File.read("/proc/\(pid)/statm", limit: 256) else { return nil }
         let fields = String(decoding: text, as: UTF8.self).split(separator: " ")
         guard fields.count > 1, let pages = Int64(fields[1]) else { return nil }
         let (bytes, overflow) = pages.multipliedReportingOverflow(by: Int64(sysconf(Int32(_SC_PAGESIZE))))

@@ -54,16 +54,11 @@ public final class WebGateway {
         try RawConnection(port: port, receiveBuffer: receiveBuffer)
     }
 
-    /// Bytes of memory that it has in use now (`VmRSS`).
-    public var residentBytes: Int {
-        let text = String(
-            decoding: (try? File.read("/proc/\(program.process.pid)/statm", limit: 256)) ?? [], as: UTF8.self)
-        return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0)
-            * Int(sysconf(Int32(_SC_PAGESIZE)))
-    }
+    /// Bytes of memory that it has in use now.
+    public var residentBytes: Int { Int(ProcessUsage.residentBytes(of: program.process.pid) ?? 0) }
 }
 
-/// A TCP connection to a port of this machine.
+/// A connection of bytes to a port of this machine, or to a Unix socket.
 public final class RawConnection {
     private let descriptor: FileDescriptor
 
@@ -89,6 +84,22 @@ public final class RawConnection {
     }
 
     /// - Returns: false: the other end takes nothing any more.
+    /// To a Unix socket.
+    public init(path: String) throws {
+        let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard raw >= 0 else { throw TestingError("there is no socket") }
+        descriptor = FileDescriptor(owning: raw)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else { throw TestingError("nobody listens at \(path)") }
+    }
+
     @discardableResult
     public func send(_ bytes: [UInt8]) -> Bool {
         Glibc.send(descriptor.rawValue, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count

@@ -86,6 +86,50 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        /// Sends the beginning of ZMTP 3.0, up to where messages may come (RFC 23).
+        private func open(_ connection: RawConnection, as type: String) {
+            var greeting: [UInt8] = [0xFF, 0, 0, 0, 0, 0, 0, 0, 0, 0x7F, 3, 0] + Array("NULL".utf8)
+            greeting += [UInt8](repeating: 0, count: 64 - greeting.count)
+            let ready =
+                [5] + Array("READY".utf8) + [11] + Array("Socket-Type".utf8) + [0, 0, 0, UInt8(type.utf8.count)]
+                + Array(type.utf8)
+            connection.send(greeting + [4, UInt8(ready.count)] + ready)
+            // A message before its answer would be against the protocol.
+            _ = connection.receive(exactly: 64)
+            _ = connection.receive(exactly: Int(connection.receive(exactly: 2).last ?? 0))
+        }
+
+        @Test(arguments: ["command", "events", "media"])
+        func `a message without an end ends its sender's connection and nobody else's`(_ name: String) async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let other = try RawClient(path: bus.directory.commandSocket)
+            try other.call("bus.ping")
+            let path =
+                switch name {
+                case "command": bus.directory.commandSocket
+                case "events": bus.directory.eventsSocket
+                default: bus.directory.mediaSocket("cam0")
+                }
+            let process = try #require(UnixSocket.listener(at: path)).pid
+            let before = try #require(ProcessUsage.residentBytes(of: process))
+            // Frames of nothing cost most, and frames that are long the fewest of them.
+            let long = [3, 0, 0, 0, 0, 0, 0, 3, 0] + [UInt8](repeating: 0, count: 768)
+            for frames in [
+                [UInt8](repeating: 0, count: 0) + Array(repeatElement([1, 0], count: 16384).joined()), long,
+            ] {
+                let connection = try RawConnection(path: path)
+                open(connection, as: name == "command" ? "DEALER" : "SUB")
+                var sent = 0
+                while sent < 256 << 20, connection.send(frames) { sent += frames.count }
+                #expect(sent < 64 << 20)
+            }
+            try other.call("bus.ping")
+            let after = try #require(ProcessUsage.residentBytes(of: process))
+            #expect(after - before < 128 << 20)
+            if name != "media" { #expect(try bus.metric("connections_cut_off_total") == 2) }
+            try await bus.stop()
+        }
+
         @Test func `clients that never read cost a bounded amount of memory`() async throws {
             let bus = try await BusHarness(virtual: 0)
             let before = try memory(bus.pid)
