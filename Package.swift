@@ -44,8 +44,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         // Log lines of the daemons, for the journal.
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        // The web side's sockets, and the handshake of WebSockets.
-        .package(url: "https://github.com/swhitty/FlyingFox", .upToNextMinor(from: "0.27.1")),
+        // The gateway's web server: sockets, HTTP and WebSockets.
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ],
     targets: [
         // C shims
@@ -116,8 +116,11 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "BusProtocol", "BusServer", "CPage", "CaptureCore", "JSON", "LinuxIO", "Settings", "Sodium", "ZeroMQ",
-                logging, .product(name: "FlyingFox", package: "FlyingFox"),
-                .product(name: "FlyingSocks", package: "FlyingFox"),
+                logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
             ],
             // In CPage, which puts it into the program.
             exclude: ["Page"], swiftSettings: settings),
@@ -195,6 +198,8 @@ let package = Package(
             [
                 "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "Gateway", "JSON", "LinuxIO", "ZeroMQ",
                 logging,
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
             ]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(

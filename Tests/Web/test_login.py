@@ -30,11 +30,21 @@ class LogIn(rig.WebTestCase):
         self.page.wait("document.querySelector('canvas[data-sequence]')")
         self.page.open(address)
         self.page.wait("document.querySelector('.status').textContent === 'Live'")
+        # The browser has no token that anybody could take from it, and forgets its session when it logs out.
+        cookies = self.page.call("Network.getCookies", urls=[address])["cookies"]
+        self.assertEqual([cookie["httpOnly"] for cookie in cookies], [True])
+        self.assertNotIn("0123456789abcdef", cookies[0]["value"])
+        self.page.click("button[title='Log out']")
+        self.page.wait(f"{TOLD} === ''")
+        self.page.open(address)
+        self.page.wait(f"{TOLD} === ''")
+        self.log_in("0123456789abcdef")
+        self.page.wait("document.querySelector('.status')?.textContent === 'Live'")
         # Its connection is cut off with it, which is told of as of any other.
         tokens.write_text("control fedcba9876543210 Bo\n")
         self.page.wait("document.querySelector('.status').textContent !== 'Live'")
         self.page.open(address)
-        self.page.wait(f"{TOLD}.startsWith('The token of this browser')")
+        self.page.wait(f"{TOLD}.startsWith('This browser is not logged in any more')")
         self.page.forget()
 
     def log_in(self, token: str) -> None:

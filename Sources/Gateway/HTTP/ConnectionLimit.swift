@@ -1,13 +1,46 @@
 import Synchronization
 
-/// Counts connections, in total and by address. It accepts or refuses new ones.
+/// Counts connections, in total and by address, and accepts or refuses new ones.
+///
+/// A connection is *busy* while a request of somebody who was let in is answered. When there are too many connections,
+/// a new one takes the place of the one that has not been busy for longest; so whoever opens many and says nothing keeps
+/// nobody out.
 final class ConnectionLimit: Sendable {
+    /// The place of one connection.
+    final class Place: Sendable {
+        fileprivate let address: String
+        /// Ends the connection whose place it is.
+        fileprivate let end: @Sendable () -> Void
+
+        fileprivate init(_ address: String, _ end: @escaping @Sendable () -> Void) {
+            self.address = address
+            self.end = end
+        }
+    }
+
     private struct State {
+        /// By their places; the value says since when it is not busy, and nil that it is.
+        var idleSince: [ObjectIdentifier: UInt64?] = [:]
+        var places: [ObjectIdentifier: Place] = [:]
         var addresses: [String: Int] = [:]
-        var count = 0
-        /// Since that was last waited for.
-        var hasLeft = false
-        var waiting: CheckedContinuation<Bool, Never>?
+        var turns: UInt64 = 0
+
+        mutating func remove(_ id: ObjectIdentifier) -> Place? {
+            guard let place = places.removeValue(forKey: id) else { return nil }
+            idleSince[id] = nil
+            let left = addresses[place.address, default: 1] - 1
+            addresses[place.address] = left > 0 ? left : nil
+            return place
+        }
+
+        /// Removes the one that has been idle for longest, of the address that has most of those which are meant.
+        mutating func evict(where isMeant: (Place) -> Bool) -> Place? {
+            let oldest = places.values.compactMap { place -> (place: Place, count: Int, since: UInt64)? in
+                guard isMeant(place), let since = idleSince[ObjectIdentifier(place)] ?? nil else { return nil }
+                return (place, addresses[place.address, default: 0], since)
+            }.max { ($0.count, $1.since) < ($1.count, $0.since) }
+            return oldest.flatMap { remove(ObjectIdentifier($0.place)) }
+        }
     }
 
     private let state = Mutex(State())
@@ -24,50 +57,42 @@ final class ConnectionLimit: Sendable {
         kept = min(Self.keptConnections, total / 4)
     }
 
-    /// - Returns: false: there are too many.
-    func enter(_ address: String) -> Bool {
-        state.withLock { state in
-            let room = WebAuthorization.isLoopback(address) ? total : total - kept
-            guard state.count < room, state.addresses[address, default: 0] < perAddress else { return false }
-            state.addresses[address, default: 0] += 1
-            state.count += 1
-            return true
-        }
-    }
-
-    /// One that came in has gone, and its descriptor with it.
-    func leave(_ address: String) {
-        let waiting = state.withLock { state in
-            let left = state.addresses[address, default: 1] - 1
-            state.addresses[address] = left > 0 ? left : nil
-            state.count -= 1
-            let waiting = state.waiting.take()
-            state.hasLeft = waiting == nil
-            return waiting
-        }
-        waiting?.resume(returning: true)
-    }
-
-    /// Waits until one has gone since this was last asked.
+    /// Accepts a connection, if need be in the place of another one.
     ///
-    /// - Returns: false: nobody is in who could go, or the task was cancelled.
-    func someoneLeft() async -> Bool {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let now = state.withLock { state -> Bool? in
-                    if state.hasLeft {
-                        state.hasLeft = false
-                        return true
-                    }
-                    // Cancelled before it waits, nobody would wake it any more.
-                    if state.count == 0 || Task.isCancelled { return false }
-                    state.waiting = continuation
-                    return nil
-                }
-                if let now { continuation.resume(returning: now) }
+    /// - Parameter end: ends the connection when another one gets its place.
+    /// - Returns: nil: there are too many, and all of them are busy.
+    func enter(_ address: String, end: @escaping @Sendable () -> Void) -> Place? {
+        let isHere = WebAuthorization.isLoopback(address)
+        let (place, evicted) = state.withLock { state -> (Place?, Place?) in
+            var evicted: Place?
+            if state.addresses[address, default: 0] >= perAddress {
+                evicted = state.evict { $0.address == address }
+                guard evicted != nil else { return (nil, nil) }
+            } else if state.places.count >= (isHere ? total : total - kept) {
+                evicted = state.evict { isHere || !WebAuthorization.isLoopback($0.address) }
+                guard evicted != nil else { return (nil, nil) }
             }
-        } onCancel: {
-            state.withLock { $0.waiting.take() }?.resume(returning: false)
+            let place = Place(address, end)
+            state.turns += 1
+            state.places[ObjectIdentifier(place)] = place
+            state.idleSince[ObjectIdentifier(place)] = .some(state.turns)
+            state.addresses[address, default: 0] += 1
+            return (place, evicted)
+        }
+        evicted?.end()
+        return place
+    }
+
+    /// A request of somebody who was let in begins or ends at that connection.
+    func set(_ place: Place, isBusy: Bool) {
+        state.withLock { state in
+            // Another one may have its place already.
+            guard state.places[ObjectIdentifier(place)] != nil else { return }
+            state.turns += 1
+            state.idleSince[ObjectIdentifier(place)] = .some(isBusy ? nil : state.turns)
         }
     }
+
+    /// A connection has ended, and its descriptor with it.
+    func leave(_ place: Place) { _ = state.withLock { $0.remove(ObjectIdentifier(place)) } }
 }

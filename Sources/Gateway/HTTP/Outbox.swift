@@ -1,14 +1,38 @@
+import NIOCore
+import NIOWebSocket
 import Synchronization
 import ZeroMQ
 
-/// What goes over a connection: bytes of our own around frames of the bus, which are not copied.
+/// A message of a WebSocket, or of a topic: bytes of our own before frames of the bus, which are not copied before it
+/// is sent.
 struct Outgoing: @unchecked Sendable {
     // The messages are this one's alone, and nobody touches them once it is put into an outbox.
-    var head: [UInt8]
-    var frames: [Message] = []
-    var isMedia = false
+    let opcode: WebSocketOpcode
+    let head: [UInt8]
+    let frames: [Message]
+    let isMedia: Bool
+
+    init(_ opcode: WebSocketOpcode, _ head: [UInt8] = [], frames: [Message] = [], isMedia: Bool = false) {
+        self.opcode = opcode
+        self.head = head
+        self.frames = frames
+        self.isMedia = isMedia
+    }
 
     var bytes: Int { frames.reduce(head.count) { $0 + $1.count } }
+
+    /// As a frame of a WebSocket.
+    var frame: WebSocketFrame {
+        var data = ByteBufferAllocator().buffer(capacity: bytes)
+        data.writeBytes(head)
+        for frame in frames { data.write(frame) }
+        return WebSocketFrame(fin: true, opcode: opcode, data: data)
+    }
+}
+
+extension ByteBuffer {
+    /// Appends the bytes of a message of the bus.
+    mutating func write(_ message: Message) { message.withUnsafeBytes { _ = writeBytes($0) } }
 }
 
 /// The data that waits to be written to one connection. Media is fetched only when it can be written; the rest is
@@ -37,6 +61,9 @@ final class Outbox: Sendable {
 
     /// Whether media put in now would be written next but for what is no media.
     var hasRoomForMedia: Bool { state.withLock { $0.media == 0 && !$0.isEnded } }
+
+    /// Whether nothing more is put in.
+    var hasEnded: Bool { state.withLock { $0.isEnded } }
 
     /// - Parameter isPart: of what was begun when there was room, and has its own bound.
     /// - Returns: false: there is no room, or it has ended.

@@ -1,130 +1,148 @@
-import FlyingSocks
-import Glibc
-import LinuxIO
+import NIOCore
+import NIOHTTP1
+import NIOWebSocket
 import Synchronization
-import ZeroMQ
 
-/// A connection as bytes. It is read by one task and written by one; both wait without a thread (FlyingSocks).
+/// A connection of the web server, for those who answer its requests. A write waits until the kernel has taken its
+/// bytes, so nothing piles up for a client that is slow.
 final class WebStream: Sendable {
-    /// Why nothing more comes or goes.
+    /// Why nothing more goes.
     struct Ended: Error {}
 
-    private let socket: AsyncSocket
-    private let pool: any AsyncSocketPool
-    private let counters: WebCounters
-    private let end: ConnectionEnd
-    private var descriptor: Int32 { socket.socket.file.rawValue }
+    private let channel: any Channel
+    private let limit: ConnectionLimit
+    private let place: ConnectionLimit.Place
+    private let isDown = Atomic(false)
+    private let hasNoEnd = Atomic(false)
 
-    private static let chunk = 4096
-    /// Bytes that are read from who has been told already that nothing more is wanted.
-    private static let drainedBytes = 1 << 20
-    private static let filePart = 64 << 10
-
-    init(_ socket: AsyncSocket, _ pool: any AsyncSocketPool, _ counters: WebCounters) {
-        self.socket = socket
-        self.pool = pool
-        self.counters = counters
-        end = ConnectionEnd(socket.socket.file.rawValue)
+    init(_ channel: any Channel, _ limit: ConnectionLimit, _ place: ConnectionLimit.Place) {
+        self.channel = channel
+        self.limit = limit
+        self.place = place
     }
 
-    /// Some bytes, as soon as there are any.
-    func read() async throws -> [UInt8] { try await socket.read(atMost: Self.chunk) }
+    /// Whether a request of somebody who was let in is being answered, so that the connection keeps its place.
+    func set(isBusy: Bool) { limit.set(place, isBusy: isBusy) }
 
-    /// - Parameter more: something follows at once.
-    func send(_ bytes: [UInt8], more: Bool = false) async throws {
-        try await write(bytes.count) { start in
-            bytes.withUnsafeBytes { sendSome($0, from: start, more: more) }
+    /// Sends a whole answer.
+    ///
+    /// - Returns: whether another request may follow.
+    func send(_ response: WebResponse, for request: WebRequest) async throws -> Bool {
+        try await send(
+            response, keepsAlive: request.keepsAlive, hasBody: request.method != "HEAD", for: request.pageOrigin)
+        return request.keepsAlive
+    }
+
+    func send(
+        _ response: WebResponse, keepsAlive: Bool, hasBody: Bool = true, for origin: String? = nil
+    ) async throws {
+        let head = response.head(bodyBytes: response.body.readableBytes, keepsAlive: keepsAlive, for: origin)
+        channel.write(HTTPServerResponsePart.head(head), promise: nil)
+        if hasBody, response.body.readableBytes > 0 {
+            channel.write(HTTPServerResponsePart.body(.byteBuffer(response.body)), promise: nil)
         }
+        try await end()
     }
 
-    /// The same without a copy of ours.
-    func send(_ message: Message, more: Bool = false) async throws {
-        try await write(message.count) { start in
-            message.withUnsafeBytes { sendSome($0, from: start, more: more) }
+    /// Sends the head of an answer whose body follows in parts.
+    ///
+    /// - Parameter bodyBytes: of the body; nil: it ends with the connection.
+    func begin(_ response: WebResponse, bodyBytes: Int?, for request: WebRequest) async throws {
+        hasNoEnd.store(bodyBytes == nil, ordering: .relaxed)
+        let head = response.head(
+            bodyBytes: bodyBytes, keepsAlive: bodyBytes != nil && request.keepsAlive, for: request.pageOrigin)
+        try await channel.writeAndFlush(HTTPServerResponsePart.head(head)).get()
+    }
+
+    /// Sends a part of a body.
+    func send(_ part: ByteBuffer) async throws {
+        try await channel.writeAndFlush(HTTPServerResponsePart.body(.byteBuffer(part))).get()
+    }
+
+    /// The body is all sent.
+    func end() async throws { try await channel.writeAndFlush(HTTPServerResponsePart.end(nil)).get() }
+
+    /// Answers the request for a WebSocket, from where on the connection is one.
+    ///
+    /// - Returns: false: the request is not one for a WebSocket (RFC 6455, section 4.2), and is not answered.
+    func becomeWebSocket(for request: WebRequest, _ session: WebSession, _ busAccess: WebBusAccess) async throws -> Bool
+    {
+        guard request.method == "GET", request.says("upgrade", "websocket"), request.says("connection", "upgrade")
+        else {
+            return false
         }
-    }
-
-    func send(_ outgoing: Outgoing) async throws {
-        try await send(outgoing.head, more: !outgoing.frames.isEmpty)
-        for (index, frame) in outgoing.frames.enumerated() {
-            try await send(frame, more: index < outgoing.frames.count - 1)
-        }
-    }
-
-    /// Sends so many bytes of a file, from where it stands, and waits for both the disk and the other end: not for a
-    /// thread that others need.
-    func sendNow(file: Int32, count: Int) throws(SystemError) {
-        var left = count
-        while left > 0 {
-            let result = sendfile(descriptor, file, nil, min(left, Self.filePart))
-            let code = errno
-            if result > 0 {
-                left -= result
-                counters.sentBytes.add(result, ordering: .relaxed)
-            } else if result < 0, code == EAGAIN {
-                var wish = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                try check("poll") { poll(&wish, 1, -1) }
-            } else if result == 0 || code != EINTR {
-                // A file that has become shorter can't be sent any more.
-                throw SystemError(code: result == 0 ? EPIPE : code, operation: "sendfile")
+        let upgrader = NIOWebSocketServerUpgrader(
+            maxFrameSize: WebSocketConnection.maximumTextBytes, automaticErrorHandling: false,
+            shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
+            upgradePipelineHandler: { [self] channel, _ in
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(ClientFrames())
+                    try pipeline.addHandler(
+                        NIOWebSocketFrameAggregator(
+                            minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: WebSocketConnection.maximumFrames,
+                            maxAccumulatedFrameSize: WebSocketConnection.maximumTextBytes))
+                    try pipeline.addHandler(WebSocketConnection(busAccess, self, session))
+                }
+            })
+        let head = HTTPRequestHead(
+            version: .http1_1, method: .GET, uri: "/bus", headers: HTTPHeaders(request.headers.map { ($0, $1) }))
+        let built = upgrader.buildUpgradeResponse(channel: channel, upgradeRequest: head, initialResponseHeaders: [:])
+        guard let headers = try? await built.get() else { return false }
+        let channel = channel
+        try await channel.eventLoop.flatSubmit {
+            let pipeline = channel.pipeline.syncOperations
+            channel.write(
+                HTTPServerResponsePart.head(
+                    HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: headers)), promise: nil)
+            let written = channel.writeAndFlush(HTTPServerResponsePart.end(nil))
+            do {
+                let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+                let others: [any RemovableChannelHandler] = [
+                    try pipeline.handler(type: HTTPConnection.self),
+                    try pipeline.handler(type: HTTPServerPipelineHandler.self),
+                    try pipeline.handler(type: HTTPResponseEncoder.self),
+                ]
+                for handler in others { _ = pipeline.removeHandler(handler) }
+                let context = try pipeline.context(handler: parser)
+                // What has come behind the request goes to the frames' decoder once the requests' one is gone.
+                let upgraded = upgrader.upgrade(context: context, upgradeRequest: head)
+                let bound = NIOLoopBound((pipeline, parser), eventLoop: channel.eventLoop)
+                return written.and(upgraded).flatMap { _ in
+                    let (pipeline, parser) = bound.value
+                    return pipeline.removeHandler(parser)
+                }
+            } catch {
+                return channel.eventLoop.makeFailedFuture(error)
             }
-        }
+        }.get()
+        return true
     }
 
-    private func sendSome(_ bytes: UnsafeRawBufferPointer, from start: Int, more: Bool) -> Int {
-        guard let base = bytes.baseAddress else { return 0 }
-        return Glibc.send(
-            descriptor, base + start, bytes.count - start, Int32(MSG_NOSIGNAL) | (more ? Int32(MSG_MORE) : 0))
-    }
+    /// Sends a frame of a WebSocket.
+    func send(_ frame: WebSocketFrame) async throws { try await channel.writeAndFlush(frame).get() }
 
-    private func write(_ count: Int, _ some: (_ start: Int) -> Int) async throws {
-        var sent = 0
-        while sent < count {
-            let result = some(sent)
-            let code = errno
-            if result > 0 {
-                sent += result
-                counters.sentBytes.add(result, ordering: .relaxed)
-            } else if result < 0, code == EAGAIN {
-                try await pool.suspendSocket(socket.socket, untilReadyFor: .write)
-            } else if result == 0 || code != EINTR {
-                throw Ended()
-            }
-        }
-    }
-
-    /// Does that, and ends the connection when it takes longer.
-    func within<Result: Sendable>(seconds: Int, _ body: () async throws -> Result) async throws -> Result {
-        let patience = Task { [self] in
-            try await Task.sleep(for: .seconds(seconds))
-            shutDown()
-        }
-        defer { patience.cancel() }
-        return try await body()
-    }
-
-    /// Nothing more is written.
-    func finish() { end.finish() }
-
-    /// Reads until the other end has said, too, that nothing more comes: what was written last gets there before the
+    /// Nothing more is written. The other end has some time to say so, too: what was written last gets there before the
     /// end.
-    func drained() async {
-        let patience = Task { [self] in
-            try await Task.sleep(for: .seconds(2))
-            shutDown()
-        }
-        var left = Self.drainedBytes
-        while left > 0, let bytes = try? await read() { left -= bytes.count }
-        patience.cancel()
+    func finish() {
+        channel.close(mode: .output, promise: nil)
+        channel.eventLoop.scheduleTask(in: Self.patience) { [self] in shutDown() }
     }
 
-    /// Ends it: pending reads and writes end. The descriptor stays until ``close()``, so that nobody else's gets its
-    /// number meanwhile.
-    func shutDown() { end.shutDown() }
+    private static let patience = TimeAmount.seconds(2)
+
+    /// Ends it: what is being written ends with an error.
+    func shutDown() {
+        isDown.store(true, ordering: .relaxed)
+        channel.close(promise: nil)
+    }
+
+    /// Whether an answer was begun that ends only with the connection.
+    var isEndless: Bool { hasNoEnd.load(ordering: .relaxed) }
 
     /// Whether it was ended by ``shutDown()``.
-    var isShutDown: Bool { end.isShutDown }
+    var isShutDown: Bool { isDown.load(ordering: .relaxed) }
 
-    /// Once nobody reads or writes any more.
-    func close() { end.close { try? socket.close() } }
+    /// Does that when it has ended, however it did.
+    func whenEnded(_ body: @escaping @Sendable () -> Void) { channel.closeFuture.whenComplete { _ in body() } }
 }

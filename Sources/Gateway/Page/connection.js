@@ -23,7 +23,7 @@ const NEXT = 1
 export class Connection extends EventTarget {
   isOpen = false
   busIsHere = false
-  /** What the gateway said first: {role, name, limits}. */
+  /** What the gateway said first: {role, name, session, limits}. */
   hello = null
   #url
   #socket = null

@@ -35,6 +35,7 @@ const PATHS = {
   help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 17.5v.5",
   download: "M12 4v11M7 11l5 5 5-5M5 20h14",
   delete: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  leave: "M10 4H5v16h5M14 8l4 4-4 4M9 12h9",
   film: "M4 5h16v14H4zM8 5v14M16 5v14M4 9h4M4 15h4M16 9h4M16 15h4",
   camera: "M4 8h3.5L9 6h6l1.5 2H20v11H4z",
 }

@@ -69,6 +69,7 @@ function tellHow() {
     : role(app) === "view" ? ["View only", "view"] : ["Live", "live"]
   if (status.textContent !== word) status.textContent = word
   status.dataset.how = how
+  leave.hidden = !connection.hello?.session
   document.body.classList.toggle("away", how === "away")
   const banner = document.getElementById("banner")
   const why = connection.isOpen && !connection.busIsHere ? "The bus does not run, so no camera is available. The page continues when the bus is back."
@@ -81,6 +82,11 @@ function tellHow() {
 document.getElementById("places").append(
   element("a", { href: "#/library", class: "place" }, icon("library"), element("span", {}, "Library")),
   button("Keys and gestures", { picture: "help", class: "place" }, showHelp))
+
+// The gateway ends what this browser has open, and the page comes back at its door.
+const leave = button("Log out", { picture: "leave", class: "place", hidden: true },
+  () => fetch("/logout", { method: "POST", redirect: "manual" }).then(() => location.assign("/login"), () => app.notices.say("The gateway does not answer. Try again.")))
+document.getElementById("places").append(leave)
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return

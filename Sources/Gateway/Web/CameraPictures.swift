@@ -1,6 +1,7 @@
 import BusProtocol
 import JSON
 import Logging
+import NIOCore
 import ZeroMQ
 
 /// `/camera/<id>.jpg`, the current picture, and `/camera/<id>.mjpg`, pictures one after the other as long as the client
@@ -46,60 +47,35 @@ struct CameraPictures {
                 WebResponse(503, "The camera delivered no picture within \(Self.patience) seconds."))
         }
         guard first.frames.count > 1 else { return try await respond(Self.refusal(first)) }
-        guard request.method == "GET" else {
-            return try await respond(WebResponse(200, type: isMoving ? Multipart.type : "image/jpeg"))
+        guard isMoving else {
+            return try await respond(WebResponse(200, type: "image/jpeg", body: Self.picture(in: first)))
         }
-        return isMoving ? try await move(first, topicStream, request, visitor) : try await still(first, request)
-    }
-
-    private func still(_ outgoing: Outgoing, _ request: WebRequest) async throws -> Bool {
-        let picture = Array(outgoing.frames.dropFirst())
-        let bytes = picture.reduce(0) { $0 + $1.count }
-        let head = WebResponse(200, type: "image/jpeg").head(
-            bodyBytes: bytes, keepsAlive: request.keepsAlive, for: request.pageOrigin)
-        try await stream.send(Outgoing(head: head, frames: picture))
-        return request.keepsAlive
-    }
-
-    private func move(
-        _ first: Outgoing, _ topicStream: WebTopicStream, _ request: WebRequest, _ visitor: WebAuthorization.Visitor
-    ) async throws -> Bool {
-        let head = WebResponse(200, type: Multipart.type).head(
-            bodyBytes: nil, keepsAlive: false, for: request.pageOrigin)
-        try await stream.send(head)
-        await withTaskGroup(of: Void.self) { group in
-            // Nothing more is expected of it: what comes, its end above all, ends it also while there is no picture to
-            // be sent.
-            group.addTask {
-                _ = try? await stream.read()
-                topicStream.close()
+        let response = WebResponse(200, type: Multipart.type)
+        guard request.method == "GET" else { return try await respond(response) }
+        stream.whenEnded { topicStream.close() }
+        try await stream.begin(response, bodyBytes: nil, for: request)
+        try await stream.send(Multipart.start)
+        var next: Outgoing? = first
+        while let outgoing = next {
+            if let error = Self.error(outgoing), error.reason == .unauthorized {
+                busAccess.logger.notice(
+                    "a stream of pictures ended: its user may not see it any more",
+                    metadata: ["name": "\(visitor.principal.name)", "reason": "\(error.message)"])
+                try await stream.send(Multipart.end(error.message))
+                break
             }
-            var next: Outgoing? = first
-            var isFirst = true
-            while let outgoing = next {
-                let picture = Array(outgoing.frames.dropFirst())
-                let bytes = picture.reduce(0) { $0 + $1.count }
-                if let error = Self.error(outgoing), error.reason == .unauthorized {
-                    busAccess.logger.notice(
-                        "a stream of pictures ended: its user may not see it any more",
-                        metadata: ["name": "\(visitor.principal.name)", "reason": "\(error.message)"])
-                    try? await stream.send(Multipart.end(error.message))
-                    break
-                }
-                if bytes > 0 {
-                    do {
-                        try await stream.send(
-                            Outgoing(head: Multipart.head(bytes: bytes, isFirst: isFirst), frames: picture))
-                        try await stream.send(Multipart.tail)
-                    } catch { break }
-                    isFirst = false
-                }
-                topicStream.wrote(outgoing)
-                next = await topicStream.next()
-            }
-            stream.shutDown()
+            let picture = Self.picture(in: outgoing)
+            if picture.readableBytes > 0 { try await stream.send(Multipart.part(picture)) }
+            topicStream.wrote(outgoing)
+            next = await topicStream.next()
         }
         return false
+    }
+
+    private static func picture(in outgoing: Outgoing) -> ByteBuffer {
+        var picture = ByteBufferAllocator().buffer(capacity: outgoing.bytes)
+        for frame in outgoing.frames.dropFirst() { picture.write(frame) }
+        return picture
     }
 
     /// As the query says; nil: it says what can't be.

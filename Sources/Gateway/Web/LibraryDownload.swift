@@ -2,6 +2,7 @@ import BusProtocol
 import Glibc
 import JSON
 import LinuxIO
+import NIOCore
 
 /// `/library/<entry>/<file>`: a file of the library, or a part of it, for users with access to its entry.
 ///
@@ -71,22 +72,22 @@ struct LibraryDownload {
     }
 
     private func send(_ source: Source, _ name: String, _ request: WebRequest) async throws -> Bool {
-        var headers = [LibraryFile.disposition(name), "Accept-Ranges: bytes"]
-        var (status, part) = (200, 0..<source.count)
+        var response = WebResponse(
+            200, type: PageFiles.type(of: name),
+            headers: ["Content-Disposition": LibraryFile.disposition(name), "Accept-Ranges": "bytes"])
+        var part = 0..<source.count
         switch ByteRange(request["range"], of: source.count) {
         case .all: break
         case .part(let range):
-            (status, part) = (206, range)
-            headers.append("Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(source.count)")
+            (response.status, part) = (206, range)
+            response.headers["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(source.count)"
         case .none:
-            (status, part) = (416, 0..<0)
-            headers.append("Content-Range: bytes */\(source.count)")
+            (response.status, part) = (416, 0..<0)
+            response.headers["Content-Range"] = "bytes */\(source.count)"
         }
-        let head = WebResponse(status, type: PageFiles.type(of: name), headers: headers).head(
-            bodyBytes: part.count, keepsAlive: request.keepsAlive, for: request.pageOrigin)
-        try await stream.send(head, more: !part.isEmpty && request.method == "GET")
-        guard request.method == "GET", !part.isEmpty else { return request.keepsAlive }
-        try await source.send(part, to: stream)
+        try await stream.begin(response, bodyBytes: part.count, for: request)
+        if request.method == "GET", !part.isEmpty { try await source.send(part, to: stream) }
+        try await stream.end()
         return request.keepsAlive
     }
 }

@@ -1,10 +1,11 @@
 import Glibc
 import JSON
 import LinuxIO
+import NIOCore
 
 /// A file of the library, opened by the path in the bus's entry. Paths of clients are never opened.
 final class LibraryFile: Sendable {
-    private let descriptor: FileDescriptor
+    private let descriptor: LinuxIO.FileDescriptor
     let count: Int
 
     /// Where the entry has a file of that name, and in which member.
@@ -28,7 +29,7 @@ final class LibraryFile: Sendable {
     /// - Throws: for what isn't there, may not be read, or is no plain file.
     init(_ path: String) throws(SystemError) {
         // An entry may lie in a folder of a user's own, who could have made a link of it since.
-        descriptor = try FileDescriptor(openingByOwnLinks: path)
+        descriptor = try LinuxIO.FileDescriptor(openingByOwnLinks: path)
         var status = stat()
         guard fstat(descriptor.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw SystemError(code: EINVAL, operation: "open", subject: path)
@@ -36,13 +37,33 @@ final class LibraryFile: Sendable {
         count = Int(status.st_size)
     }
 
-    /// Sends that part of it.
+    /// Bytes that are read from the disk at once.
+    private static let partBytes = 256 << 10
+
+    /// Sends that part of it. A file that has become shorter ends the connection.
     func send(_ part: Range<Int>, to stream: WebStream) async throws {
-        let sent = await DiskWork.run { [self] () throws(SystemError) in
-            lseek(descriptor.rawValue, off_t(part.lowerBound), SEEK_SET)
-            try stream.sendNow(file: descriptor.rawValue, count: part.count)
+        var part = part
+        while !part.isEmpty {
+            let next = part.prefix(Self.partBytes)
+            let read = try await DiskWork.run { [self] () throws(SystemError) in try bytes(next) }.get()
+            try await stream.send(ByteBuffer(bytes: read))
+            part = next.upperBound..<part.upperBound
         }
-        guard case .success = sent else { throw WebStream.Ended() }
+    }
+
+    private func bytes(_ range: Range<Int>) throws(SystemError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: range.count)
+        var done = 0
+        while done < bytes.count {
+            let count = try check("pread") {
+                bytes.withUnsafeMutableBytes {
+                    pread(descriptor.rawValue, $0.baseAddress! + done, $0.count - done, off_t(range.lowerBound + done))
+                }
+            }
+            guard count > 0 else { throw SystemError(code: EPIPE, operation: "pread") }
+            done += count
+        }
+        return bytes
     }
 
     /// How a browser is told to keep a file of that name (RFC 6266).
@@ -54,6 +75,6 @@ final class LibraryFile: Sendable {
             default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
             }
         }
-        return "Content-Disposition: attachment; filename*=UTF-8''\(safe.joined())"
+        return "attachment; filename*=UTF-8''\(safe.joined())"
     }
 }

@@ -1,5 +1,6 @@
 import BusProtocol
 import JSON
+import NIOCore
 import ZeroMQ
 
 /// A file of the library that only the bus can read: it comes part by part (`library.read`).
@@ -40,7 +41,9 @@ struct LibraryReading {
                 answer.result["revision"]?.string == revision, let bytes = answer.attachments.first,
                 bytes.count == wanted.count
             else { throw WebStream.Ended() }
-            try await stream.send(bytes, more: wanted.upperBound < part.upperBound)
+            var buffer = ByteBufferAllocator().buffer(capacity: bytes.count)
+            buffer.write(bytes)
+            try await stream.send(buffer)
             start = wanted.upperBound
         }
     }

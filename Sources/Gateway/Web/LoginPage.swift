@@ -1,14 +1,16 @@
+import NIOCore
+
 /// The login page, which asks for the token once. It has no scripts: it is served before the rest of the page.
 enum LoginPage {
     /// The message above the form.
     enum Told: String {
         case nothing = ""
         case wrong = "This token is not valid."
-        case gone = "The token of this browser is no longer valid. Log in again."
+        case gone = "This browser is not logged in any more. Log in again."
     }
 
     static func response(_ status: Int, _ told: Told) -> WebResponse {
-        WebResponse(status, type: "text/html; charset=utf-8", body: Array(page(told).utf8))
+        WebResponse(status, type: "text/html; charset=utf-8", body: ByteBuffer(string: page(told)))
     }
 
     private static func page(_ told: Told) -> String {

@@ -1,9 +1,10 @@
 import CPage
+import NIOCore
 
 /// The files of the page, contained in the program. Only files in this table are served; the disk is never read.
 struct PageFiles: Sendable {
     struct File: Sendable {
-        let bytes: [UInt8]
+        let bytes: ByteBuffer
         let type: String
         /// As in `ETag`.
         let tag: String
@@ -17,7 +18,7 @@ struct PageFiles: Sendable {
         var index: Int32 = 0
         while let name = cpage_file_at(index).name {
             let file = cpage_file_at(index)
-            let bytes = Array(UnsafeBufferPointer(start: file.bytes, count: file.count))
+            let bytes = ByteBuffer(bytes: UnsafeBufferPointer(start: file.bytes, count: file.count))
             let text = String(cString: name)
             files[text] = File(bytes: bytes, type: Self.type(of: text), tag: Self.tag(of: bytes))
             index += 1
@@ -26,9 +27,9 @@ struct PageFiles: Sendable {
     }
 
     /// FNV-1a: only to be another one when the file is.
-    private static func tag(of bytes: [UInt8]) -> String {
+    private static func tag(of bytes: ByteBuffer) -> String {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        for byte in bytes.readableBytesView { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         return "\"\(String(hash, radix: 16))\""
     }
 

@@ -1,4 +1,7 @@
 import BusProtocol
+import FoundationEssentials
+import Glibc
+import LinuxIO
 import Synchronization
 
 /// Decides for each request whether it is allowed, and for which user.
@@ -10,6 +13,8 @@ final class WebAuthorization: Sendable {
         var role: Request.Principal.Role
         /// Without a port.
         var address: String
+        /// Of a browser that has logged in.
+        var session: String?
 
         /// As whom the bus is asked: everybody at this machine is the same, as they are on its screen.
         var principal: Request.Principal {
@@ -31,6 +36,7 @@ final class WebAuthorization: Sendable {
 
     let hosts: HostCheck
     private let known = Mutex(WebTokenTable())
+    private let sessions = LoginSessions()
     /// Of who comes from this machine without a token; nil: a token is needed there, too.
     let localRole: Request.Principal.Role?
     /// Of whom that is said; nil: of all at this machine.
@@ -38,7 +44,7 @@ final class WebAuthorization: Sendable {
 
     /// What who needs no token is called.
     static let localName = "web"
-    /// The cookie that a browser has its token in.
+    /// The cookie that a browser has its session in.
     static let cookie = "camerabus"
 
     init(_ hosts: HostCheck, localRole: Request.Principal.Role?, localUsers: Set<UInt32>?) {
@@ -89,9 +95,7 @@ final class WebAuthorization: Sendable {
     /// Who asks; nil: nobody who may.
     func visitor(_ request: WebRequest, from peer: Peer) -> Visitor? {
         let address = peer.address
-        if let token = Self.token(of: request) {
-            return tokens.visitor(of: token).map { Visitor(name: $0.name, role: $0.role, address: address) }
-        }
+        if let credential = Self.credential(of: request) { return visitor(credential, address) }
         // A proxy on this machine brings in who is not here.
         let isHere =
             Self.isLoopback(address) && request["host"].map(HostCheck.isLoopback) == true && !request.isForwarded
@@ -100,12 +104,77 @@ final class WebAuthorization: Sendable {
         return Visitor(name: nil, role: localRole, address: address)
     }
 
-    /// What the request brings as a token; nil: nothing.
-    static func token(of request: WebRequest) -> String? {
-        if let text = request["authorization"] {
-            return text.lowercased().hasPrefix("bearer ") ? String(text.dropFirst(7)) : ""
+    private func visitor(_ credential: Credential, _ address: String) -> Visitor? {
+        let tokens = tokens
+        let (found, session): (WebTokenTable.Visitor?, String?) =
+            switch credential {
+            case .token(let token): (tokens.visitor(of: token), nil)
+            case .password(let name, let token):
+                (tokens.visitor(of: token).flatMap { $0.name == name ? $0 : nil }, nil)
+            case .session(let id): (sessions.token(of: id).flatMap { tokens.visitor(ofDigest: $0) }, id)
+            case .unknown: (nil, nil)
+            }
+        return found.map { Visitor(name: $0.name, role: $0.role, address: address, session: session) }
+    }
+
+    // MARK: Credentials
+
+    /// What a request brings to show who asks.
+    enum Credential: Hashable, Sendable {
+        /// `Authorization: Bearer` (RFC 6750).
+        case token(String)
+        /// `Authorization: Basic` (RFC 7617): the name of a token, and the token.
+        case password(name: String, token: String)
+        /// A cookie of a browser that has logged in.
+        case session(String)
+        /// An `Authorization` that is none of these, or not for this request.
+        case unknown
+    }
+
+    /// What the request brings; nil: nothing.
+    static func credential(of request: WebRequest) -> Credential? {
+        guard let text = request["authorization"] else { return request.cookie(cookie).map(Credential.session) }
+        let parts = text.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2 else { return .unknown }
+        switch parts[0].lowercased() {
+        case "bearer": return .token(String(parts[1]))
+        case "basic" where takesPassword(request):
+            guard let bytes = Data(base64Encoded: String(parts[1])),
+                let pair = String(validating: bytes, as: UTF8.self),
+                let colon = pair.firstIndex(of: ":")
+            else { return .unknown }
+            return .password(name: String(pair[..<colon]), token: String(pair[pair.index(after: colon)...]))
+        default: return .unknown
         }
-        return request.cookie(cookie)
+    }
+
+    /// Whether a request may bring a token as a password: for pictures and numbers, which programs read that know
+    /// nothing else. Browsers, which send a password with every request by themselves, have the login page.
+    static func takesPassword(_ request: WebRequest) -> Bool {
+        guard ["GET", "HEAD"].contains(request.method), request["sec-fetch-mode"] ?? "navigate" == "navigate" else {
+            return false
+        }
+        return request.path == ["metrics"]
+            || (request.path.count == 2 && request.path[0] == "camera"
+                && [".jpg", ".mjpg"].contains { request.path[1].hasSuffix($0) })
+    }
+
+    /// Begins a session for the user of that token.
+    ///
+    /// - Returns: the session, for the cookie; nil: nobody has that token.
+    func login(with token: String) -> String? {
+        let tokens = tokens
+        guard let digest = tokens.digest(of: token) else { return nil }
+        return sessions.begin(for: digest)
+    }
+
+    func logout(_ session: String) { sessions.end(session) }
+
+    /// What limits for addresses count: of IPv6 the network, as a client chooses the rest itself.
+    static func network(_ address: String) -> String {
+        var parsed = in6_addr()
+        guard inet_pton(AF_INET6, address, &parsed) == 1 else { return address }
+        return withUnsafeBytes(of: &parsed) { "\(hexadecimal($0.prefix(8)))::/64" }
     }
 
     /// The address as limits know it: one of IPv4 by itself, also where a socket of IPv6 has it.

@@ -56,7 +56,7 @@ final class WebInterface {
         self.store = store
         store.onCut = { [tokenConnections, weak busAccess] remoteUsers in
             let gone = Set(remoteUsers.map { Self.principal(of: $0) })
-            tokenConnections.shutDown { gone.contains($0) }
+            tokenConnections.shutDown { gone.contains($0.principal) }
             busAccess?.cut(gone)
         }
         busAccess.roleNow = { [weak store] name in

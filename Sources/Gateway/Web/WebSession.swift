@@ -3,6 +3,7 @@ import BusServer
 import JSON
 import LinuxIO
 import Logging
+import NIOWebSocket
 import Synchronization
 import ZeroMQ
 
@@ -11,6 +12,8 @@ import ZeroMQ
 final class WebSession: @unchecked Sendable {
     let principal: Request.Principal
     private let owner: String
+    /// Whether its user has logged in, and can log out.
+    private let hasSession: Bool
     /// What is to be written to it; ends when it has to.
     let outbox = Outbox(maximumBytes: 8 << 20, maximumCount: 1000)
     private let busAccess: WebBusAccess
@@ -43,6 +46,7 @@ final class WebSession: @unchecked Sendable {
         self.cut = cut
         principal = visitor.principal
         owner = visitor.owner
+        hasSession = visitor.session != nil
         let (now, rate) = (MonotonicClock.now(), busAccess.settings.requestsPerSecond)
         asks = TokenBucket(perSecond: Self.asksPerSecond, burst: 2 * Self.asksPerSecond, at: now)
         requests = TokenBucket(perSecond: rate, burst: 2 * rate, at: now)
@@ -62,7 +66,7 @@ final class WebSession: @unchecked Sendable {
         caller.onGivenUp = { [weak self] envelope in self?.giveUp(envelope) }
         caller.onLost = { [weak self] in self?.refuseAll() }
         caller.onPresence = { [weak self] isHere in
-            self?.send(.text, Self.presence(isHere).serialized)
+            self?.send(Self.presence(isHere).serialized)
         }
         self.caller = caller
         peer = busAccess.media.open(
@@ -82,12 +86,13 @@ final class WebSession: @unchecked Sendable {
         let hello: JSONValue = [
             "method": "web.hello",
             "params": [
-                "name": .string(principal.name), "role": .string(principal.role.rawValue), "limits": limits,
+                "name": .string(principal.name), "role": .string(principal.role.rawValue),
+                "session": .bool(hasSession), "limits": limits,
             ],
         ]
-        send(.text, hello.serialized)
+        send(hello.serialized)
         // That it is there is told when this page's own connection to it is.
-        if !busAccess.isBusHere { send(.text, Self.presence(false).serialized) }
+        if !busAccess.isBusHere { send(Self.presence(false).serialized) }
         return true
     }
 
@@ -200,7 +205,7 @@ final class WebSession: @unchecked Sendable {
 
     private func accept(_ request: Request) {
         guard let id = request.id else { return }
-        send(.text, Response.success(id: id, result: ["topics": .array(prefixes.sorted().map(JSONValue.string))]))
+        send(Response.success(id: id, result: ["topics": .array(prefixes.sorted().map(JSONValue.string))]))
     }
 
     private static func topics(of request: Request) throws(BusError) -> Set<String> {
@@ -228,9 +233,9 @@ final class WebSession: @unchecked Sendable {
             let error = ReplyRefusal.tooLong(bytes, maximum: busAccess.settings.replyBytes)
             return refuse(RequestFailure(id: id, error: error))
         }
-        if isHello { return send(.text, HelloReply.withoutPlaces(Array(first.bytes))) }
+        if isHello { return send(HelloReply.withoutPlaces(Array(first.bytes))) }
         guard let text = try? first.shared() else { return }
-        guard put(Outgoing(head: WebSocketFrame.head(.text, payloadBytes: text.count), frames: [text])) else { return }
+        guard put(Outgoing(.text, frames: [text])) else { return }
         let topic = Array((id.string ?? String(decoding: id.serialized, as: UTF8.self)).utf8.prefix(1024))
         for frame in frames.dropFirst() {
             guard let payload = try? frame.shared() else { return }
@@ -250,7 +255,7 @@ final class WebSession: @unchecked Sendable {
     }
 
     private func refuse(_ failure: RequestFailure) {
-        send(.text, Response.failure(id: failure.id, error: failure.error))
+        send(Response.failure(id: failure.id, error: failure.error))
     }
 
     private func pass(_ topic: String, _ body: [UInt8]) {
@@ -263,12 +268,10 @@ final class WebSession: @unchecked Sendable {
         text += Array(#","message":"#.utf8)
         text += body
         text.append(UInt8(ascii: "}"))
-        send(.text, text)
+        send(text)
     }
 
-    private func send(_ opcode: WebSocketFrame.Opcode, _ payload: [UInt8]) {
-        put(Outgoing(head: WebSocketFrame.head(opcode, payloadBytes: payload.count) + payload))
-    }
+    private func send(_ text: [UInt8]) { put(Outgoing(.text, text)) }
 
     private func send(_ topic: [UInt8], _ frames: [Message]) -> Bool {
         guard let frames = try? frames.map({ try $0.shared() }), let header = frames.first else { return false }
@@ -279,19 +282,18 @@ final class WebSession: @unchecked Sendable {
     private static func binary(
         _ kind: UInt8, _ topic: [UInt8], headerBytes: Int, _ frames: [Message], isMedia: Bool = false
     ) -> Outgoing {
-        let bytes = 8 + topic.count + frames.reduce(0) { $0 + $1.count }
-        var head = WebSocketFrame.head(.binary, payloadBytes: bytes)
-        head += [kind, 0, UInt8(topic.count & 0xFF), UInt8(topic.count >> 8)]
+        var head = [kind, 0, UInt8(topic.count & 0xFF), UInt8(topic.count >> 8)]
         withUnsafeBytes(of: UInt32(headerBytes).littleEndian) { head += $0 }
         head += topic
-        return Outgoing(head: head, frames: frames, isMedia: isMedia)
+        return Outgoing(.binary, head, frames: frames, isMedia: isMedia)
     }
 
     /// A page that doesn't take what it has asked for is cut: it comes back, and sees the present.
     @discardableResult
     private func put(_ outgoing: Outgoing) -> Bool {
         if outbox.put(outgoing) { return true }
-        if peer != nil {
+        // What comes after its last words was not asked for any more.
+        if peer != nil, !outbox.hasEnded {
             busAccess.counters.cutSockets.add(1, ordering: .relaxed)
             outbox.end()
             cut()

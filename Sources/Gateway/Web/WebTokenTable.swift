@@ -4,7 +4,7 @@ import Sodium
 
 /// The users of the web server on other machines, from a file with one line `ROLE TOKEN NAME` each.
 struct WebTokenTable: Sendable {
-    private var known: [(token: [UInt8], visitor: Visitor)] = []
+    private var known: [(token: [UInt8], digest: String, visitor: Visitor)] = []
     /// Of the lines that are wrong, in their order.
     private(set) var problems: [RemoteUserList.Problem] = []
 
@@ -24,7 +24,10 @@ struct WebTokenTable: Sendable {
     /// the others count.
     init(parsing text: String) {
         let list = RemoteUserList(reading: text, by: .token)
-        known = list.entries.map { (Array($0.key.utf8), Visitor(name: $0.name, role: $0.role)) }
+        known = list.entries.map {
+            let token = Array($0.key.utf8)
+            return (token, Self.digest(token), Visitor(name: $0.name, role: $0.role))
+        }
         problems = list.problems
     }
 
@@ -33,18 +36,23 @@ struct WebTokenTable: Sendable {
 
     /// The same for a ``RemoteUserStore``, which keeps no secrets: for a token its digest stands.
     var remoteUsers: [RemoteUserList.Entry] {
-        known.map { token, visitor in
-            // 160 bits of it, which are of the length of a key, in characters of one.
-            RemoteUserList.Entry(
-                role: visitor.role, key: hexadecimal(sha256(token).prefix(20)), name: visitor.name)
-        }
+        known.map { RemoteUserList.Entry(role: $0.visitor.role, key: $0.digest, name: $0.visitor.name) }
     }
+
+    // 160 bits of it, which are of the length of a key, in characters of one.
+    private static func digest(_ token: [UInt8]) -> String { hexadecimal(sha256(token).prefix(20)) }
+
+    /// The digest of a token; nil: nobody has it.
+    func digest(of token: String) -> String? { visitor(of: token) == nil ? nil : Self.digest(Array(token.utf8)) }
+
+    /// Whose token has that digest; nil: nobody's.
+    func visitor(ofDigest digest: String) -> Visitor? { known.first { $0.digest == digest }?.visitor }
 
     /// Whose token that is; nil: nobody's. It takes as long whichever it is.
     func visitor(of token: String) -> Visitor? {
         let asked = Array(token.utf8)
         var found: Visitor?
-        for (token, visitor) in known where token.count == asked.count {
+        for (token, _, visitor) in known where token.count == asked.count {
             var difference: UInt8 = 0
             for index in token.indices { difference |= token[index] ^ asked[index] }
             if difference == 0 { found = visitor }

@@ -1,4 +1,5 @@
 import BusProtocol
+import NIOWebSocket
 import ZeroMQ
 
 /// One topic for one HTTP connection, message by message: for clients without a WebSocket.
@@ -26,7 +27,7 @@ final class WebTopicStream: Sendable {
                     hasRoom: { outbox.outbox?.hasRoomForMedia ?? false },
                     send: { _, frames in
                         guard let frames = try? frames.map({ try $0.shared() }) else { return false }
-                        return outbox.outbox?.put(Outgoing(head: [], frames: frames, isMedia: true)) ?? false
+                        return outbox.outbox?.put(Outgoing(.binary, frames: frames, isMedia: true)) ?? false
                     }))
             let topicStream = WebTopicStream(busAccess, topic, peer)
             outbox.outbox = topicStream.outbox

@@ -108,6 +108,9 @@ public final class RawConnection {
     @discardableResult
     public func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
+    /// Says that nothing more comes.
+    public func finish() { shutdown(descriptor.rawValue, Int32(SHUT_WR)) }
+
     /// What comes next, at most so many bytes; empty: the end, or nothing for long.
     public func receive(atMost count: Int = 65536) -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: count)

@@ -1,42 +1,62 @@
+import Synchronization
 import Testing
 
 @testable import Gateway
 
-/// Which connections are accepted, and which ones wait for others to end.
+/// Which connections are accepted, and which ones have to go for them.
 @Suite struct ConnectionLimitTests {
-    @Test func `each address has so many, and some are kept for this machine`() {
-        let connectionLimit = ConnectionLimit(total: 8, perAddress: 4)
-        #expect((0..<4).allSatisfy { _ in connectionLimit.enter("192.0.2.1") } && !connectionLimit.enter("192.0.2.1"))
-        #expect((0..<2).allSatisfy { _ in connectionLimit.enter("192.0.2.2") } && !connectionLimit.enter("192.0.2.2"))
-        #expect(
-            connectionLimit.enter("127.0.0.1") && connectionLimit.enter("::1") && !connectionLimit.enter("127.0.0.1"))
+    private let limit = ConnectionLimit(total: 8, perAddress: 4)
+    private let ended = Ended()
+
+    /// Names of the connections that had to go.
+    private final class Ended: Sendable {
+        private let names = Mutex<[String]>([])
+
+        var all: [String] { names.withLock { $0 } }
+        func add(_ name: String) { names.withLock { $0.append(name) } }
+    }
+
+    private func enter(_ address: String, _ name: String = "", isBusy: Bool = true) -> ConnectionLimit.Place? {
+        guard let place = limit.enter(address, end: { [ended] in ended.add(name) }) else { return nil }
+        limit.set(place, isBusy: isBusy)
+        return place
+    }
+
+    @Test func `each address has so many, and some are kept for this machine`() throws {
+        let first = try (0..<4).map { _ in try #require(enter("192.0.2.1")) }
+        #expect(enter("192.0.2.1") == nil)
+        #expect((0..<2).allSatisfy { _ in enter("192.0.2.2") != nil } && enter("192.0.2.2") == nil)
+        let local = try #require(enter("127.0.0.1"))
+        #expect(enter("::1") != nil && enter("127.0.0.1") == nil)
         // Who sits here takes nothing from others by that than what is more than kept.
-        connectionLimit.leave("192.0.2.1")
-        #expect(!connectionLimit.enter("192.0.2.3"))
-        connectionLimit.leave("127.0.0.1")
-        connectionLimit.leave("192.0.2.1")
-        #expect(connectionLimit.enter("192.0.2.3") && !connectionLimit.enter("192.0.2.3"))
+        limit.leave(first[0])
+        #expect(enter("192.0.2.3") == nil)
+        limit.leave(local)
+        limit.leave(first[1])
+        #expect(enter("192.0.2.3") != nil && enter("192.0.2.3") == nil && ended.all.isEmpty)
     }
 
-    @Test func `who waits is told when one has gone, or that nobody is in`() async {
-        let connectionLimit = ConnectionLimit(total: 8, perAddress: 4)
-        #expect(await !connectionLimit.someoneLeft())
-        #expect(connectionLimit.enter("192.0.2.1") && connectionLimit.enter("192.0.2.1"))
-        connectionLimit.leave("192.0.2.1")
-        // That was before it was asked, and counts once.
-        #expect(await connectionLimit.someoneLeft())
-        async let told = connectionLimit.someoneLeft()
-        connectionLimit.leave("192.0.2.1")
-        #expect(await told)
+    @Test func `the one that has been idle for longest makes room for a new one of its address`() throws {
+        let places = try (0..<4).map { try #require(enter("192.0.2.1", "\($0)", isBusy: $0 < 2)) }
+        // Later than the others.
+        limit.set(places[0], isBusy: false)
+        #expect(enter("192.0.2.1") != nil && ended.all == ["2"])
+        #expect(enter("192.0.2.1") != nil && ended.all == ["2", "3"])
+        #expect(enter("192.0.2.1") != nil && ended.all == ["2", "3", "0"])
+        #expect(enter("192.0.2.1") == nil)
+        // It has no place any more to leave.
+        limit.leave(places[2])
+        #expect(enter("192.0.2.1") == nil)
     }
 
-    @Test func `who waits for somebody to leave can be called off`() async {
-        let connectionLimit = ConnectionLimit(total: 8, perAddress: 4)
-        #expect(connectionLimit.enter("127.0.0.1"))
-        let waiting = Task { await connectionLimit.someoneLeft() }
-        waiting.cancel()
-        #expect(await !waiting.value)
-        connectionLimit.leave("127.0.0.1")
-        #expect(await connectionLimit.someoneLeft())
+    @Test func `where all are taken, one of the address that has most makes room`() throws {
+        #expect(enter("192.0.2.1", "a", isBusy: false) != nil)
+        for name in ["b", "c", "d"] { #expect(enter("192.0.2.2", name, isBusy: false) != nil) }
+        #expect(enter("192.0.2.3", "e", isBusy: false) != nil && enter("192.0.2.4", "f", isBusy: false) != nil)
+        #expect(enter("192.0.2.5") != nil && ended.all == ["b"])
+        // Who is here needs to make room for nobody who is not.
+        #expect(enter("127.0.0.1", "here", isBusy: false) != nil && enter("::1", isBusy: false) != nil)
+        for number in 6..<11 { #expect(enter("192.0.2.\(number)") != nil) }
+        #expect(enter("192.0.2.11") == nil && !ended.all.contains("here"))
     }
 }

@@ -1,3 +1,4 @@
+import NIOWebSocket
 import Testing
 
 @testable import Gateway
@@ -5,7 +6,7 @@ import Testing
 /// What waits for a connection: so much, and of media one.
 @Suite struct OutboxTests {
     private func outgoing(_ count: Int, isMedia: Bool = false) -> Outgoing {
-        Outgoing(head: Array(repeating: 1, count: count), isMedia: isMedia)
+        Outgoing(.binary, Array(repeating: 1, count: count), isMedia: isMedia)
     }
 
     @Test func `what waits comes in its order, and then what is put in`() async {

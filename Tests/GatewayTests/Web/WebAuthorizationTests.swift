@@ -1,4 +1,6 @@
 import BusProtocol
+import FoundationEssentials
+import NIOHTTP1
 import Settings
 import Testing
 
@@ -22,7 +24,7 @@ import Testing
     }
 
     private func request(_ lines: String...) throws -> WebRequest {
-        try WebRequest(parsing: "GET /bus HTTP/1.1\r\n\(lines.map { "\($0)\r\n" }.joined())\r\n".utf8)
+        try WebRequest("/bus", lines)
     }
 
     private func isIn(_ access: WebAuthorization, _ request: WebRequest) -> Bool { (try? access.check(request)) != nil }
@@ -70,14 +72,61 @@ import Testing
         // A proxy at this machine brings them.
         #expect(access.visitor(try request("Host: rig.example.org"), from: here) == nil)
         #expect(access.visitor(try request("Host: localhost", "X-Forwarded-For: 1.2.3.4"), from: here) == nil)
-        for line in ["Authorization: Bearer \(token)", "Cookie: camerabus=\(token)"] {
+        let session = try #require(access.login(with: token))
+        for line in ["Authorization: Bearer \(token)", "Cookie: camerabus=\(session)"] {
             let visitor = access.visitor(try request("Host: localhost", line), from: there)
             #expect(visitor?.principal == Request.Principal(name: "web/The laptop", role: .view))
         }
+        // A cookie shows that somebody logged in, and is not the token.
+        #expect(access.visitor(try request("Host: localhost", "Cookie: camerabus=\(token)"), from: there) == nil)
         // One that is wrong is no better than none, also at this machine.
         #expect(access.visitor(try request("Host: localhost", "Authorization: Bearer x"), from: here) == nil)
         #expect(access.visitor(try request("Host: localhost", "Authorization: Basic x"), from: here) == nil)
         #expect(try self.access(local: nil).visitor(try request("Host: localhost"), from: here) == nil)
+    }
+
+    @Test func `a session ends with the token, and when the user logs out`() throws {
+        let access = try access()
+        let (first, second) = (try #require(access.login(with: token)), try #require(access.login(with: token)))
+        func isIn(_ session: String) throws -> Bool {
+            access.visitor(try request("Host: localhost", "Cookie: camerabus=\(session)"), from: there) != nil
+        }
+        #expect(first != second && access.login(with: "0123456789abcdee") == nil)
+        access.logout(first)
+        #expect(try !isIn(first))
+        #expect(try isIn(second))
+        // The name alone is not enough: it has another token.
+        access.tokens = WebTokenTable(parsing: "view 0123456789abcdee The laptop\n")
+        #expect(try !isIn(second))
+    }
+
+    @Test func `sessions have an end, and a token has a number of them`() {
+        let sessions = LoginSessions()
+        let end = Int64(LoginSessions.seconds) * 1_000_000_000
+        let first = sessions.begin(for: "a", at: 0)
+        let other = sessions.begin(for: "b", at: 0)
+        #expect(sessions.token(of: first, at: end - 1) == "a" && sessions.token(of: first, at: end) == nil)
+        for moment in 1...16 { _ = sessions.begin(for: "a", at: Int64(moment)) }
+        #expect(sessions.token(of: first, at: 20) == nil && sessions.token(of: other, at: 20) == "b")
+    }
+
+    @Test(arguments: [
+        ("/camera/cam0.jpg", "GET", true), ("/camera/cam0.mjpg", "GET", true), ("/metrics", "HEAD", true),
+        ("/metrics", "POST", false), ("/", "GET", false), ("/bus", "GET", false), ("/library/a/b.jpg", "GET", false),
+    ])
+    func `programs bring a token as a password for pictures and numbers, and a browser's page does not`(
+        target: String, method: String, isTaken: Bool
+    ) throws {
+        let access = try access()
+        func isIn(_ pair: String, _ more: String...) throws -> Bool {
+            let password = "Authorization: Basic \(Data(pair.utf8).base64EncodedString())"
+            let request = try WebRequest(
+                target, ["Host: rig.example.org", password] + more, method: HTTPMethod(rawValue: method))
+            return access.visitor(request, from: there) != nil
+        }
+        #expect(try isIn("The laptop:\(token)") == isTaken)
+        for pair in ["Somebody:\(token)", "The laptop:x", ":\(token)", "x"] { #expect(try !isIn(pair), "\(pair)") }
+        #expect(try !isIn("The laptop:\(token)", "Sec-Fetch-Mode: no-cors"))
     }
 
     @Test func `without a word about it, not everybody at this machine may`() throws {

@@ -1,4 +1,5 @@
 import BusProtocol
+import NIOHTTP1
 import Testing
 
 @testable import Gateway
@@ -15,16 +16,14 @@ import Testing
     }
 
     private func request(_ lines: [String]) throws -> WebRequest {
-        let head = (["GET /metrics HTTP/1.1", "Host: localhost:7380"] + lines).map { "\($0)\r\n" }.joined()
-        return try WebRequest(parsing: "\(head)\r\n".utf8)
+        try WebRequest("/metrics", ["Host: localhost:7380"] + lines)
     }
 
     private func isIn(_ lines: [String]) -> Bool { (try? access().check(request(lines))) != nil }
 
-    private func head(_ lines: [String], _ response: WebResponse = WebResponse(200, "ok")) throws -> [Substring] {
+    private func head(_ lines: [String], _ response: WebResponse = WebResponse(200, "ok")) throws -> HTTPResponseHead {
         let asked = try access().marked(try request(lines))
-        let head = response.head(bodyBytes: 3, keepsAlive: true, for: asked.pageOrigin)
-        return String(decoding: head, as: UTF8.self).split(separator: "\r\n")
+        return response.head(bodyBytes: 3, keepsAlive: true, for: asked.pageOrigin)
     }
 
     @Test func `a page of a configured origin is let in from another site, by its origin alone`() {
@@ -40,24 +39,24 @@ import Testing
 
     @Test func `it may read the answers, and no other page may`() throws {
         let answer = try head([busAccess] + elsewhere)
-        for line in [
-            "Access-Control-Allow-Origin: https://desk.example.org", "Vary: Origin",
-            "Cross-Origin-Resource-Policy: cross-origin",
+        for (name, value) in [
+            ("Access-Control-Allow-Origin", "https://desk.example.org"), ("Vary", "Origin"),
+            ("Cross-Origin-Resource-Policy", "cross-origin"),
         ] {
-            #expect(answer.contains(Substring(line)), "\(line)")
+            #expect(answer.headers[name] == [value], "\(name)")
         }
         for lines in [[], elsewhere, ["Origin: http://localhost:7380"], ["Origin: https://evil.org"]] {
             let answer = try head(lines)
-            #expect(answer.contains("Cross-Origin-Resource-Policy: same-origin"))
-            #expect(!answer.contains { $0.hasPrefix("Access-Control-") })
+            #expect(answer.headers["Cross-Origin-Resource-Policy"] == ["same-origin"])
+            #expect(!answer.headers.contains { $0.name.hasPrefix("Access-Control-") })
         }
-        #expect(!answer.contains { $0.hasPrefix("Access-Control-Allow-Credentials") })
+        #expect(!answer.headers.contains(name: "Access-Control-Allow-Credentials"))
     }
 
     @Test func `a browser is told that it may show a token`() throws {
         let answer = try head([busAccess] + elsewhere, WebResponse.mayAsk)
-        #expect(answer.first == "HTTP/1.1 204 No Content" && !answer.contains { $0.hasPrefix("Content-Length") })
-        #expect(answer.contains("Access-Control-Allow-Headers: Authorization, Range"))
+        #expect(answer.status == .noContent && !answer.headers.contains(name: "Content-Length"))
+        #expect(answer.headers["Access-Control-Allow-Headers"] == ["Authorization, Range"])
     }
 
     @Test(arguments: [
@@ -66,6 +65,12 @@ import Testing
     ])
     func `an address of IPv4 is the same one by either kind of socket`(address: String, expected: String) {
         #expect(WebAuthorization.plain(address) == expected)
+    }
+
+    @Test func `limits count a network of IPv6 as one address`() {
+        #expect(WebAuthorization.network("2001:db8::1:2:3:4") == WebAuthorization.network("2001:db8::5"))
+        #expect(WebAuthorization.network("2001:db8::5") != WebAuthorization.network("2001:db8:0:1::5"))
+        #expect(WebAuthorization.network("192.0.2.7") == "192.0.2.7")
     }
 
     @Test func `who brings tokens that are none is told to wait after a while, and others aren't`() {

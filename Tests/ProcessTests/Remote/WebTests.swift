@@ -161,10 +161,14 @@ extension ProcessTests {
             #expect(try await web.get("/metrics", ["-H", "Authorization: Bearer 0123456789abcdee"]).status == 401)
             #expect(try await web.get("/login", ["-d", "token=0123456789abcdee"]).status == 401)
             let login = try await web.get("/login", ["-d", "token=0123456789abcdef"])
-            #expect(
-                login.status == 303
-                    && login.head.contains("camerabus=0123456789abcdef; Path=/; HttpOnly; SameSite=Strict"))
-            #expect(try await web.get("/", ["-H", "Cookie: camerabus=0123456789abcdef"]).status == 200)
+            #expect(login.status == 303 && login.head.contains("; Path=/; HttpOnly; SameSite=Strict"))
+            #expect(!login.head.contains("0123456789abcdef"))
+            let cookie = try #require(login.head.split(separator: "Set-Cookie: ").last?.prefix { $0 != ";" })
+            #expect(try await web.get("/", ["-H", "Cookie: \(cookie)"]).status == 200)
+            #expect(try await web.get("/metrics", ["-u", "laptop:0123456789abcdef"]).status == 200)
+            let stranger = try await web.get("/camera/cam0.jpg")
+            #expect(stranger.status == 401 && stranger.head.contains("WWW-Authenticate: Basic realm="))
+            #expect(try await web.get("/library/a/b", ["-u", "laptop:0123456789abcdef"]).status == 401)
 
             // A file that others may read is none, until they may not any more; and a line that is wrong takes nothing
             // from others.
@@ -178,19 +182,36 @@ extension ProcessTests {
             #expect(web.program.standardError.contains("line 2: "))
             #expect(try await web.get("/metrics", mine).status == 200)
 
-            let page = try WebSocketProbe(web, headers: "Cookie: camerabus=0123456789abcdef\r\n")
+            // A browser that logs out ends what it has.
+            let other = try await web.get("/login", ["-d", "token=0123456789abcdef"])
+            let otherCookie = try #require(other.head.split(separator: "Set-Cookie: ").last?.prefix { $0 != ";" })
+            let leaving = try WebSocketProbe(web, headers: "Cookie: \(otherCookie)\r\n")
+            #expect(try leaving.until { $0["method"] == "web.hello" }["params"]?["session"] == true)
+            let logout = try await web.get("/logout", ["-X", "POST", "-H", "Cookie: \(otherCookie)"])
+            #expect(logout.status == 303 && logout.head.contains("Max-Age=0"))
+            while try leaving.receive() != nil {}
+            #expect(try await web.get("/metrics", ["-H", "Cookie: \(otherCookie)"]).status == 401)
+
+            let page = try WebSocketProbe(web, headers: "Cookie: \(cookie)\r\n")
             #expect(try page.until { $0["method"] == "web.hello" }["params"]?["role"] == "view")
             #expect(try page.ask(1, "device.lock", ["devices": "cam0"])["error"]?["data"]?["reason"] == "unauthorized")
             let viewer = try web.connect()
             viewer.send(
                 "GET /camera/cam0.mjpg HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n")
             #expect(viewer.receiveHead().hasPrefix("HTTP/1.1 200"))
-            let more = try (0..<2).map { _ in try web.connect() }
+            let others = try (0..<2).map { _ in
+                let other = try web.connect()
+                other.send(
+                    "GET /camera/cam0.mjpg HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n"
+                )
+                #expect(other.receiveHead().hasPrefix("HTTP/1.1 200"))
+                return other
+            }
+            // All four are in use.
             let beyond = try web.connect()
             beyond.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(beyond.receiveHead().isEmpty)
-            more[0].send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            #expect(more[0].receiveHead().hasPrefix("HTTP/1.1 200"))
+            withExtendedLifetime(others) {}
             // Who is in the file no more is out.
             try bus.write("", to: "tokens")
             while try page.receive() != nil {}

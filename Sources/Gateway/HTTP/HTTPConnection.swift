@@ -1,0 +1,156 @@
+import BusProtocol
+import LinuxIO
+import NIOCore
+import NIOHTTP1
+
+/// The other end of a connection, on this machine. It keeps the connection open: let it go soon.
+final class LocalPeer: Sendable {
+    private let descriptor: LinuxIO.FileDescriptor
+
+    /// - Parameter descriptor: the connection's.
+    init?(of descriptor: Int32) {
+        guard let copy = UnixSocket.duplicate(descriptor) else { return nil }
+        self.descriptor = copy
+    }
+
+    /// Whose it is, if that can be found out. It reads files of the kernel.
+    var user: UInt32? { InternetSocket.peerUser(of: descriptor.rawValue) }
+}
+
+/// Collects the requests of a connection, and has one after the other answered by a task.
+final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+
+    private let router: WebRouter
+    private let stream: WebStream
+    private let address: String
+    /// The other end, if it is on this machine and nobody has asked yet who it is.
+    private var localPeer: LocalPeer?
+    private var peer: Task<WebAuthorization.Peer, Never>?
+    private var head: HTTPRequestHead?
+    private var form: [UInt8] = []
+    private var deadline: Scheduled<Void>?
+    /// Requests whose tasks have not ended: the next one comes as soon as the last answer is sent.
+    private var answering = 0
+    /// Nothing more is taken: the last answer is being sent, or the other end has said that nothing more comes.
+    private var isEnding = false
+    private var isRemoved = false
+
+    /// The time that a request's head and body may take, and that a connection may be idle between two.
+    private static let patience = TimeAmount.seconds(15)
+    private static let maximumFormBytes = 4096
+
+    /// - Parameter localPeer: the other end, if it is on this machine.
+    init(_ router: WebRouter, _ stream: WebStream, from address: String, _ localPeer: LocalPeer?) {
+        self.router = router
+        self.stream = stream
+        self.address = address
+        self.localPeer = localPeer
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { expectRequest(context) }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        isRemoved = true
+        deadline?.cancel()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        deadline?.cancel()
+        localPeer = nil
+        context.fireChannelInactive()
+    }
+
+    private func expectRequest(_ context: ChannelHandlerContext) {
+        deadline = context.eventLoop.scheduleTask(in: Self.patience) { [stream] in stream.shutDown() }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isEnding else { return }
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            (self.head, form) = (head, [])
+            // A body that is too long is not waited for.
+            if let count = head.headers.first(name: "content-length").flatMap({ Int($0) }),
+                count > Self.maximumFormBytes
+            {
+                refuse(WebRequest.Refusal(status: 413, reason: "The body is too long."), context)
+            }
+        case .body(let part):
+            form += part.readableBytesView
+            if form.count > Self.maximumFormBytes {
+                refuse(WebRequest.Refusal(status: 413, reason: "The body is too long."), context)
+            }
+        case .end:
+            guard let head = head.take() else { return }
+            deadline?.cancel()
+            do throws(WebRequest.Refusal) {
+                answer(try WebRequest(head), context)
+            } catch {
+                refuse(error, context)
+            }
+        }
+    }
+
+    private func answer(_ request: WebRequest, _ context: ChannelHandlerContext) {
+        answering += 1
+        let (bound, form) = (context.loopBound, form)
+        let connection = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let (router, stream, address, localPeer) = (router, stream, address, localPeer.take())
+        let peer = peer ?? Task { WebAuthorization.Peer(address: address, user: localPeer?.user) }
+        self.peer = peer
+        Task {
+            let goesOn: Bool? = try? await router.answer(request, form, stream, await peer.value)
+            bound.eventLoop.execute { connection.value.answered(goesOn, bound.value) }
+        }
+    }
+
+    /// - Parameter goesOn: whether another request may follow; nil: the answer could not be sent.
+    private func answered(_ goesOn: Bool?, _ context: ChannelHandlerContext) {
+        answering -= 1
+        if !context.channel.isActive { router.left(stream) }
+        // It may be a WebSocket by now.
+        guard !isRemoved, answering == 0 || goesOn != true else { return }
+        stream.set(isBusy: false)
+        guard !stream.isShutDown else { return }
+        switch goesOn {
+        case nil: stream.shutDown()
+        case true? where !isEnding: expectRequest(context)
+        default: end()
+        }
+    }
+
+    /// Answers what is no request. What follows can't be told from what came: the connection ends.
+    private func refuse(_ refusal: WebRequest.Refusal, _ context: ChannelHandlerContext) {
+        isEnding = true
+        deadline?.cancel()
+        let (router, stream) = (router, stream)
+        Task {
+            await router.refuse(refusal, stream)
+            stream.finish()
+        }
+    }
+
+    private func end() {
+        isEnding = true
+        stream.finish()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard event as? ChannelEvent == .inputClosed else { return context.fireUserInboundEventTriggered(event) }
+        // What is being answered still is, but for pictures without an end.
+        guard answering > 0, !stream.isEndless else { return stream.shutDown() }
+        isEnding = true
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let error = error as? HTTPParserError else { return stream.shutDown() }
+        guard !isEnding else { return }
+        switch error {
+        case .headerOverflow: refuse(WebRequest.Refusal(status: 431, reason: "The head is too long."), context)
+        case .invalidVersion:
+            refuse(WebRequest.Refusal(status: 505, reason: "This server supports only HTTP/1.1."), context)
+        default: refuse(WebRequest.Refusal(status: 400, reason: "The request is not valid HTTP."), context)
+        }
+    }
+}
