@@ -166,12 +166,12 @@ import Testing
 
     @Test func `a watcher that is late itself blames nobody that runs`() {
         func late(_ change: (inout [Int32: ThreadTimes]) -> Void) -> [HangEvidence.Finding] {
-            findings(1000) { number, threads, watchersThreads in
+            findings(100) { number, threads, watchersThreads in
                 if number % 3 == 0 { runs(&threads[1]) }
                 change(&watchersThreads)
             }
         }
-        let looks = findings(1000, every: 2 * Self.look + 1) { _, threads, _ in runs(&threads[1]) }
+        let looks = findings(100, every: 2 * Self.look + 1) { _, threads, _ in runs(&threads[1]) }
         for found in [looks, late { $0[9]?.state = .runnable }, late { $0[8]?.queued? += Self.look }] {
             #expect(found.dropFirst().allSatisfy { $0 == .held(.watcher) })
         }

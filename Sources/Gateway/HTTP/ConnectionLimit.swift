@@ -3,8 +3,8 @@ import Synchronization
 /// Counts connections, in total and by address, and accepts or refuses new ones.
 ///
 /// A connection is *busy* while a request of somebody who was let in is answered. When there are too many connections,
-/// a new one takes the place of the one that has not been busy for longest; so whoever opens many and says nothing keeps
-/// nobody out.
+/// a new one takes the place of the one that has not been busy for longest; so whoever opens many and says nothing
+/// keeps nobody out.
 final class ConnectionLimit: Sendable {
     /// The place of one connection.
     final class Place: Sendable {

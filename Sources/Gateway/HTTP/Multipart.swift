@@ -8,8 +8,8 @@ enum Multipart {
     /// What stands before the first picture.
     static let start = ByteBuffer(string: "--\(boundary)\r\n")
 
-    /// A picture, with what stands before and behind it. The boundary is behind it, and not before the next one, so that
-    /// a picture is shown when it is complete.
+    /// A picture, with what stands before and behind it. The boundary is behind it, and not before the next one, so
+    /// that a picture is shown when it is complete.
     static func part(_ picture: ByteBuffer) -> ByteBuffer {
         var part = ByteBufferAllocator().buffer(capacity: picture.readableBytes + 128)
         part.writeString("Content-Type: image/jpeg\r\nContent-Length: \(picture.readableBytes)\r\n\r\n")

@@ -144,7 +144,8 @@ final class WebSocketConnection: ChannelInboundHandler {
     }
 }
 
-/// Refuses frames that no client may send (RFC 6455, sections 5.1 and 5.2): unmasked ones, and those with reserved bits.
+/// Refuses frames that no client may send (RFC 6455, sections 5.1 and 5.2): unmasked ones, and those with reserved
+/// bits.
 final class ClientFrames: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = WebSocketFrame

@@ -1,8 +1,8 @@
 import LinuxIO
 import Synchronization
 
-/// The browsers that have logged in. A browser's cookie names its session and is not the token, so it ends when the user
-/// logs out, after ``seconds``, with the token, and with the gateway.
+/// The browsers that have logged in. A browser's cookie names its session and is not the token, so it ends when the
+/// user logs out, after ``seconds``, with the token, and with the gateway.
 final class LoginSessions: Sendable {
     private struct Session {
         /// Digest of the token.

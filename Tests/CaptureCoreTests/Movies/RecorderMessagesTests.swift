@@ -168,8 +168,8 @@ struct RecorderMessagesTests {
     @Test("what was asked for is a success, and nothing else")
     func success() {
         let good: Set<MovieEndReason> = [
-            .stopped, .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached, .ownerGone,
-            .shuttingDown,
+            .stopped, .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached,
+            .libraryQuotaReached, .ownerGone, .shuttingDown,
         ]
         for reason in MovieEndReason.allCases {
             #expect(MovieResult(reason, path: "/v", isKept: true).isSuccess == good.contains(reason))

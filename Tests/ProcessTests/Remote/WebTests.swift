@@ -202,8 +202,8 @@ extension ProcessTests {
             let others = try (0..<2).map { _ in
                 let other = try web.connect()
                 other.send(
-                    "GET /camera/cam0.mjpg HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n"
-                )
+                    "GET /camera/cam0.mjpg HTTP/1.1\r\nHost: localhost\r\n"
+                        + "Authorization: Bearer 0123456789abcdef\r\n\r\n")
                 #expect(other.receiveHead().hasPrefix("HTTP/1.1 200"))
                 return other
             }
