@@ -71,7 +71,7 @@ def main() -> int:
         return report(history.read(chosen.check))
     if not (chosen.programs / "camerabusd").exists():
         sys.exit(f"{chosen.programs}/camerabusd does not exist: make build")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     folder = chosen.folder or Path(tempfile.mkdtemp(prefix="camerabus-chaos-", dir="/tmp"))
     folder.mkdir(exist_ok=True)
     if chosen.shortages:

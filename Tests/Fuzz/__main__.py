@@ -73,7 +73,7 @@ def main() -> int:
     for program in ("camerabusd", "camerabus-gateway"):
         if not (chosen.programs / program).exists():
             sys.exit(f"{chosen.programs / program} does not exist: make build")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     folder = chosen.folder or Path(tempfile.mkdtemp(prefix="camerabus-fuzz-", dir="/tmp"))
     folder.mkdir(exist_ok=True)
     print(f"seed {chosen.seed}, in {folder}", flush=True)
