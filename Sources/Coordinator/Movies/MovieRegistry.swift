@@ -293,7 +293,8 @@ final class MovieRegistry {
         guard running[id]?.update(progress) ?? false, let movie = running[id] else { return }
         publish(movie)
         takes?.movieProgressed(movie)
-        guard movie.request.library != nil else { return }
+        // One that has not begun would be given up, not ended.
+        guard movie.hasBegun, movie.request.library != nil else { return }
         quota.whenReached(by: movie.request.owner.uid) { [weak self] in self?.end(id, for: .libraryQuotaReached) }
     }
 

@@ -120,7 +120,7 @@ extension SessionRegistry {
                     fail(claim, device, BusError(.workerCrashed, message, ["device": .string(device)]), stops: false)
                 } else if let error, error.reason == .deviceInUse {
                     put(claim, device, .denied(inUse(device, error)))
-                } else if let error, worker.isRunning {
+                } else if let error, worker.isRunning, worker.formats != nil {
                     // The worker tries again to open it.
                     fail(claim, device, error, stops: false)
                 } else {

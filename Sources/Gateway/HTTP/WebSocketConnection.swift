@@ -51,6 +51,12 @@ final class WebSocketConnection: ChannelInboundHandler {
         if !isTaking { takeNext(context) }
     }
 
+    // What has come may have been a part of a message.
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if !isTaking { takeNext(context) }
+        context.fireChannelReadComplete()
+    }
+
     private func taken(_ context: ChannelHandlerContext) {
         isTaking = false
         takeNext(context)

@@ -9,6 +9,9 @@ public enum InternetSocket {
     /// connection.
     public static func peerAddress(of descriptor: Int32) -> String? { end(of: descriptor, isPeer: true)?.host }
 
+    // Established, and closed by the other end for writing only (FIN_WAIT1, FIN_WAIT2).
+    private static let openStates = ["01", "04", "05"]
+
     /// The uid of who has the other end, where that is on this machine, in this network namespace (`/proc/net/tcp`);
     /// nil where it is not, or has gone.
     public static func peerUser(of descriptor: Int32) -> UInt32? {
@@ -25,9 +28,9 @@ public enum InternetSocket {
                 guard fields.count > 9, fields[1].elementsEqual(theirs.utf8), fields[2].elementsEqual(ours.utf8) else {
                     continue
                 }
-                // One that its process has closed already stands there as root's: state 01 is established, and in the
-                // tenth place is an inode.
-                guard fields[3].elementsEqual("01".utf8), !fields[9].elementsEqual("0".utf8) else { return nil }
+                // One that its process has closed already stands there as root's: without an inode in the tenth place.
+                let isOpen = openStates.contains { fields[3].elementsEqual($0.utf8) }
+                guard isOpen, !fields[9].elementsEqual("0".utf8) else { return nil }
                 return UInt32(String(decoding: fields[7], as: UTF8.self))
             }
         }

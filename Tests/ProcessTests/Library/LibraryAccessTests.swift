@@ -11,12 +11,18 @@ extension ProcessTests {
     /// Recordings are their user's: nobody else of the bus's group reads them, unless an administrator says so.
     @Suite(.timeLimit(.minutes(5))) struct LibraryAccess {
         private let home: TemporaryDirectory
-        private var directory: String { "\(home.path)/library" }
+        private let place: TemporaryDirectory
+        private var directory: String { "\(place.path)/library" }
 
         init() throws {
             home = try TemporaryDirectory()
+            place = try TemporaryDirectory()
             // As of the service: those who know a path pass through.
-            chmod(home.path, 0o711)
+            chmod(place.path, 0o711)
+        }
+
+        private func configuration(isShared: Bool) -> String {
+            OtherUser.configuration + "[library]\ndirectory = \"\(directory)\"\nshared = \(isShared)\n"
         }
 
         private func modes(isShared: Bool = false) -> [String] {
@@ -25,9 +31,9 @@ extension ProcessTests {
                 except: ["index."])
         }
 
-        private func bus(_ configuration: String = "") async throws -> BusHarness {
+        private func bus(isShared: Bool = false, _ more: String = "") async throws -> BusHarness {
             try await BusHarness(
-                virtual: 1, configuration: OtherUser.configuration + configuration,
+                virtual: 1, configuration: configuration(isShared: isShared) + more,
                 arguments: ["--state-dir", home.path])
         }
 
@@ -60,7 +66,7 @@ extension ProcessTests {
             try await eventually { modes() == [] }
             try await eventually { bus.log.contains("read by others than before") }
             for isShared in [true, false] {
-                try bus.write(OtherUser.configuration + "[library]\nshared = \(isShared)\n", to: "camerabus.toml")
+                try bus.write(configuration(isShared: isShared), to: "camerabus.toml")
                 kill(bus.pid, SIGHUP)
                 try await eventually { modes(isShared: isShared) == [] }
                 let movie = try await bus.run("camerabus", ["record", "cam0", "--duration", "0.2"])
@@ -72,9 +78,11 @@ extension ProcessTests {
         @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
         func `one user's recordings reach no other user, and always their own`() async throws {
             let (owner, other) = (OtherUser.first, OtherUser.second)
-            let bus = try await bus(
-                "[permission.users]\n\(owner.uid) = \"control\"\n\(other.uid) = \"control\"\n")
-            let desk = "\(home.path)/desk"
+            func permission(_ role: String) -> String {
+                "[permission.users]\n\(owner.uid) = \"control\"\n\(other.uid) = \"\(role)\"\n"
+            }
+            let bus = try await bus(permission("control"))
+            let desk = "\(place.path)/desk"
             mkdir(desk, 0o700)
             chown(desk, owner.uid, owner.gid)
             let client = try RawClient(path: bus.directory.commandSocket)
@@ -107,7 +115,12 @@ extension ProcessTests {
             let running = try await bus.run("camerabus", ["record", "cam0", "--detach"], as: owner)
             let live = try client.call("movie.status", ["movie": .string(running.standardOutput.trimmed)])["movie"]
             let livePath = try #require(live?["path"]?.string)
-            #expect(try await bus.run("camerabus", ["deny", "\(other.uid)"]).status == 0)
+            try bus.write(configuration(isShared: false) + permission("none"), to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await eventually {
+                let refused = try await bus.run("camerabus", ["library", "fetch", movie, "-o", "-"], as: other)
+                return refused.standardError.contains("unauthorized")
+            }
             for path in [path, livePath] { #expect(try await bus.run("cat", [path], as: other).status != 0) }
             try client.call("movie.stop", ["movie": .string(running.standardOutput.trimmed)], within: 30)
             try await bus.stop()
@@ -120,8 +133,7 @@ extension ProcessTests {
             mkdir(directory, 0o750)
             chown(directory, 0, owner.gid)
             chmod(directory, 0o2750)
-            let bus = try await bus(
-                "[library]\nshared = true\n[permission.users]\n\(owner.uid) = \"control\"\n")
+            let bus = try await bus(isShared: true, "[permission.users]\n\(owner.uid) = \"control\"\n")
             let recorded = try await bus.run("camerabus", ["record", "cam0", "--duration", "0.3"], as: owner)
             #expect(recorded.status == 0 && recorded.standardOutput.hasPrefix(directory), "\(recorded)")
             #expect(modes(isShared: true) == [])

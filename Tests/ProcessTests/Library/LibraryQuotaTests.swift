@@ -65,8 +65,7 @@ extension ProcessTests {
             var movies: [String] = []
             for camera in ["cam0", "cam1"] {
                 let movie = try await client.startMovie([
-                    "device": .string(camera), "codec": "passThrough", "fragmentInterval": 200,
-                    "name": .string("\(camera).mkv"),
+                    "device": .string(camera), "fragmentInterval": 200, "name": .string("\(camera).mp4"),
                 ])
                 movies.append(movie.id)
             }
