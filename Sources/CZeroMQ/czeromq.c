@@ -45,13 +45,15 @@ struct unfinished {
     int64_t bytes;
     // Bytes that belong to the frame, or to the greeting, still to come; flags of the frame.
     uint64_t left;
-    unsigned char flags;
+    // Whether the message goes on behind the last frame. A command may come between two frames of it.
+    int has_more;
     // The head of the next frame, as far as it has come.
     unsigned char head[9];
     int head_bytes;
 };
 
-enum { COUNTED = 1 << 16, GREETING = 64, FRAME_BYTES = 64, MORE = 1, LONG = 2 };
+// libzmq keeps a whole buffer of what it received for as long as one frame in it.
+enum { COUNTED = 1 << 16, GREETING = 64, FRAME_BYTES = 16 << 10, MORE = 1, LONG = 2, COMMAND = 4 };
 
 static struct unfinished connections[COUNTED];
 static atomic_llong limits[COUNTED];
@@ -95,12 +97,24 @@ static void count(struct unfinished *message, const unsigned char *byte, size_t 
             size--;
             if (message->head_bytes < (message->head[0] & LONG ? 9 : 2)) continue;
             for (int i = 1; i < message->head_bytes; i++) message->left = message->left << 8 | message->head[i];
-            message->flags = message->head[0];
+            if (!(message->head[0] & COMMAND)) message->has_more = message->head[0] & MORE;
             message->head_bytes = 0;
             set_bytes(message, message->bytes + FRAME_BYTES);
         }
-        if (message->left == 0 && message->head_bytes == 0 && !(message->flags & MORE)) set_bytes(message, 0);
+        if (message->left == 0 && message->head_bytes == 0 && !message->has_more) set_bytes(message, 0);
     }
+}
+
+int close(int fd) {
+    // Its number may be another descriptor's soon.
+    if (fd >= 0 && fd < COUNTED) {
+        if (connections[fd].limit != 0) {
+            set_bytes(&connections[fd], 0);
+            connections[fd].limit = 0;
+        }
+        if (atomic_load_explicit(&limits[fd], memory_order_relaxed) != 0) atomic_store(&limits[fd], 0);
+    }
+    return (int)syscall(SYS_close, fd);
 }
 
 ssize_t recv(int fd, void *buffer, size_t size, int flags) {

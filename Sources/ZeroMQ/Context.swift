@@ -24,8 +24,8 @@ public final class Context: @unchecked Sendable {
     /// was raised.
     public static func reserveDescriptors(_ count: Int) { czeromq_reserve_descriptors(Int32(clamping: count)) }
 
-    /// Bounds the messages that come on connections of a listening socket: a peer whose message has more bytes, frames
-    /// counted as 64, is disconnected before the message is complete. libzmq itself holds endless ones.
+    /// Bounds the messages that come on connections of a listening socket: a peer whose message has more bytes, with
+    /// 16 KiB for each frame, is disconnected before the message is complete. libzmq itself holds endless ones.
     ///
     /// - Parameter bytes: nil: no limit.
     public static func limitMessages(of listener: Int32, to bytes: Int?) {

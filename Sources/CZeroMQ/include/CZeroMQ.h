@@ -14,11 +14,11 @@ void czeromq_reserve_descriptors(int count);
 unsigned long czeromq_connections_turned_away(void);
 
 // Ends connections that a listening socket accepts from now on, when a message of theirs has come with more than so many
-// bytes and is not complete; 0: no limit. A frame counts 64 bytes beside its own.
+// bytes and is not complete; 0: no limit. A frame counts 16 KiB beside its own bytes: so much libzmq may keep for it.
 //
 // libzmq bounds the bytes of a frame, but neither the frames of a message nor their sum, and gives a message out only as
 // a whole: an endless one fills the memory, and nobody behind libzmq sees it. So this library also brings a recv() of its
-// own, which follows the frames of accepted connections (ZMTP 3; libzmq refuses earlier ones where it asks who may connect,
+// own, and a close(), which follow the frames of accepted connections (ZMTP 3; libzmq refuses earlier ones where it asks who may connect,
 // and CURVE hides where a message ends, so for CURVE this bounds nothing but a single frame).
 // To be deleted when libzmq bounds messages.
 void czeromq_limit_messages(int listener, long long bytes);

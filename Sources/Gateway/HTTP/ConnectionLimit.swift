@@ -8,12 +8,15 @@ import Synchronization
 final class ConnectionLimit: Sendable {
     /// The place of one connection.
     final class Place: Sendable {
+        /// The address, of IPv6 its network.
         fileprivate let address: String
+        fileprivate let isHere: Bool
         /// Ends the connection whose place it is.
         fileprivate let end: @Sendable () -> Void
 
         fileprivate init(_ address: String, _ end: @escaping @Sendable () -> Void) {
-            self.address = address
+            self.address = WebAuthorization.network(address)
+            isHere = WebAuthorization.isLoopback(address)
             self.end = end
         }
     }
@@ -62,25 +65,24 @@ final class ConnectionLimit: Sendable {
     /// - Parameter end: ends the connection when another one gets its place.
     /// - Returns: nil: there are too many, and all of them are busy.
     func enter(_ address: String, end: @escaping @Sendable () -> Void) -> Place? {
-        let isHere = WebAuthorization.isLoopback(address)
-        let (place, evicted) = state.withLock { state -> (Place?, Place?) in
+        let place = Place(address, end)
+        let (isAccepted, evicted) = state.withLock { state -> (Bool, Place?) in
             var evicted: Place?
-            if state.addresses[address, default: 0] >= perAddress {
-                evicted = state.evict { $0.address == address }
-                guard evicted != nil else { return (nil, nil) }
-            } else if state.places.count >= (isHere ? total : total - kept) {
-                evicted = state.evict { isHere || !WebAuthorization.isLoopback($0.address) }
-                guard evicted != nil else { return (nil, nil) }
+            if state.addresses[place.address, default: 0] >= perAddress {
+                evicted = state.evict { $0.address == place.address }
+                guard evicted != nil else { return (false, nil) }
+            } else if state.places.count >= (place.isHere ? total : total - kept) {
+                evicted = state.evict { place.isHere || !$0.isHere }
+                guard evicted != nil else { return (false, nil) }
             }
-            let place = Place(address, end)
             state.turns += 1
             state.places[ObjectIdentifier(place)] = place
             state.idleSince[ObjectIdentifier(place)] = .some(state.turns)
-            state.addresses[address, default: 0] += 1
-            return (place, evicted)
+            state.addresses[place.address, default: 0] += 1
+            return (true, evicted)
         }
         evicted?.end()
-        return place
+        return isAccepted ? place : nil
     }
 
     /// A request of somebody who was let in begins or ends at that connection.

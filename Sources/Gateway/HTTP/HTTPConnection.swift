@@ -84,6 +84,8 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
         case .end:
             guard let head = head.take() else { return }
             deadline?.cancel()
+            // Behind a wish for another protocol nothing is read as a request.
+            if head.headers.contains(name: "upgrade") { isEnding = true }
             do throws(WebRequest.Refusal) {
                 answer(try WebRequest(head), context)
             } catch {
@@ -124,10 +126,12 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     private func refuse(_ refusal: WebRequest.Refusal, _ context: ChannelHandlerContext) {
         isEnding = true
         deadline?.cancel()
+        answering += 1
+        let (bound, connection) = (context.loopBound, NIOLoopBound(self, eventLoop: context.eventLoop))
         let (router, stream) = (router, stream)
         Task {
             await router.refuse(refusal, stream)
-            stream.finish()
+            bound.eventLoop.execute { connection.value.answered(false, bound.value) }
         }
     }
 

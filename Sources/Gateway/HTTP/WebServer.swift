@@ -18,6 +18,9 @@ final class WebServer: Sendable {
     /// takes nothing isn't any more.
     private static let silence = 30
     private static let stall = 60_000
+    private static let receiveBuffer = 64 << 10
+    /// Bytes that nobody reads any more: behind a wish for another protocol.
+    private static let maximumBufferedBytes = 1 << 20
     private static let maximumHeadBytes = 16 << 10
     private static let maximumHeaders = 64
 
@@ -46,6 +49,7 @@ final class WebServer: Sendable {
             // Nobody is taken in before run().
             .serverChannelOption(.autoRead, value: false)
             .childChannelOption(.socketOption(.so_sndbuf), value: sendBuffer)
+            .childChannelOption(.socketOption(.so_rcvbuf), value: receiveBuffer)
             .childChannelOption(.socketOption(.so_keepalive), value: 1)
             .childChannelOption(tcp(TCP_NODELAY), value: 1)
             .childChannelOption(tcp(TCP_KEEPIDLE), value: silence)
@@ -97,7 +101,8 @@ final class WebServer: Sendable {
         try pipeline.addHandler(HTTPResponseEncoder(configuration: framing))
         try pipeline.addHandler(
             ByteToMessageHandler(
-                HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)))
+                HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits),
+                maximumBufferSize: maximumBufferedBytes))
         try pipeline.addHandler(HTTPServerPipelineHandler())
         try pipeline.addHandler(HTTPConnection(router, stream, from: address, localPeer))
     }
@@ -114,7 +119,7 @@ final class WebServer: Sendable {
 }
 
 /// Counts what is written to a connection.
-private final class SentBytes: ChannelOutboundHandler {
+final class SentBytes: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
 
     private let counters: WebCounters

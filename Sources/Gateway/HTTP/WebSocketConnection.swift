@@ -18,7 +18,7 @@ final class WebSocketConnection: ChannelInboundHandler {
     /// Bytes of a message of text, and of another; and the parts of a message.
     static let maximumTextBytes = 1 << 20
     static let maximumBinaryBytes = 1024
-    static let maximumFrames = 1024
+    static let maximumFrames = 64
 
     init(_ busAccess: WebBusAccess, _ stream: WebStream, _ session: WebSession) {
         self.busAccess = busAccess
@@ -31,6 +31,11 @@ final class WebSocketConnection: ChannelInboundHandler {
         context.channel.setOption(.autoRead, value: false).whenComplete { _ in }
         let (bound, connection) = (context.loopBound, NIOLoopBound(self, eventLoop: context.eventLoop))
         let (busAccess, stream, session) = (busAccess, stream, session)
+        // However it ends, and also if it has ended by now.
+        stream.whenEnded {
+            session.outbox.end()
+            busAccess.mailbox.post { session.close() }
+        }
         Task {
             // On the loop alone it is sure whether its token was taken away since it was let in.
             let isOpen: Bool = await busAccess.mailbox.ask { tell in tell(!stream.isShutDown && session.open()) }
@@ -134,6 +139,7 @@ final class WebSocketConnection: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard ending == nil else { return }
         switch error {
         case NIOWebSocketError.invalidFrameLength, NIOWebSocketFrameAggregator.Error.accumulatedFrameSizeIsTooLarge:
             end(.messageTooLarge, context)
@@ -141,12 +147,6 @@ final class WebSocketConnection: ChannelInboundHandler {
             end(.protocolError, context)
         default: stream.shutDown()
         }
-    }
-
-    func channelInactive(context: ChannelHandlerContext) {
-        session.outbox.end()
-        busAccess.mailbox.post { [session] in session.close() }
-        context.fireChannelInactive()
     }
 }
 

@@ -104,13 +104,12 @@ final class WebStream: Sendable {
                     try pipeline.handler(type: HTTPResponseEncoder.self),
                 ]
                 for handler in others { _ = pipeline.removeHandler(handler) }
-                let context = try pipeline.context(handler: parser)
-                // What has come behind the request goes to the frames' decoder once the requests' one is gone.
-                let upgraded = upgrader.upgrade(context: context, upgradeRequest: head)
-                let bound = NIOLoopBound((pipeline, parser), eventLoop: channel.eventLoop)
-                return written.and(upgraded).flatMap { _ in
-                    let (pipeline, parser) = bound.value
-                    return pipeline.removeHandler(parser)
+                // The parser is gone before frames are expected: it would send requests to their decoder. A client
+                // waits for the answer before it sends a frame (RFC 6455, section 4.1).
+                let context = NIOLoopBound(
+                    try pipeline.context(handlerType: SentBytes.self), eventLoop: channel.eventLoop)
+                return pipeline.removeHandler(parser).and(written).flatMap { _ in
+                    upgrader.upgrade(context: context.value, upgradeRequest: head)
                 }
             } catch {
                 return channel.eventLoop.makeFailedFuture(error)

@@ -144,6 +144,8 @@ final class WebAuthorization: Sendable {
                 let colon = pair.firstIndex(of: ":")
             else { return .unknown }
             return .password(name: String(pair[..<colon]), token: String(pair[pair.index(after: colon)...]))
+        // A browser sends a password by itself once it has one.
+        case "basic": return request.cookie(cookie).map(Credential.session) ?? .unknown
         default: return .unknown
         }
     }

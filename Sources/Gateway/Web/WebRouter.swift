@@ -58,7 +58,7 @@ struct WebRouter: Sendable {
         case "login" where request.path.count == 1:
             return try await send(login(request, form, peer.address), to: stream, for: request)
         case "logout" where request.path.count == 1:
-            return try await send(logout(request), to: stream, for: request)
+            return try await send(logout(request, stream), to: stream, for: request)
         case "healthz" where request.path.count == 1:
             let isHere = (try? await busAccess.ask("bus.ping").get()) != nil
             let answer = isHere ? WebResponse(200, "ok") : WebResponse(503, "the bus does not answer")
@@ -146,10 +146,12 @@ struct WebRouter: Sendable {
             headers: ["Location": "/", "Set-Cookie": Self.cookie(session, LoginSessions.seconds, request)])
     }
 
-    private func logout(_ request: WebRequest) -> WebResponse {
+    private func logout(_ request: WebRequest, _ stream: WebStream) -> WebResponse {
         guard request.method == "POST" else { return WebResponse(405, "Log out with POST.") }
         if let session = request.cookie(WebAuthorization.cookie) {
             access.logout(session)
+            // It still gets the answer.
+            tokenConnections.leave(stream)
             tokenConnections.shutDown { $0.session == session }
         }
         return WebResponse(

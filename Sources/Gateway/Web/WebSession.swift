@@ -20,6 +20,7 @@ final class WebSession: @unchecked Sendable {
     /// Ends the connection.
     private let cut: @Sendable () -> Void
     private var caller: RemoteCaller?
+    private var isClosed = false
     private var peer: MediaDistributor.Peer?
     private var listener: BusEvents.Token?
     private var prefixes: Set<String> = []
@@ -54,6 +55,7 @@ final class WebSession: @unchecked Sendable {
 
     /// Begins; false: there is no way to the bus.
     func open() -> Bool {
+        guard !isClosed else { return false }
         let caller: RemoteCaller
         do throws(ZeroMQError) {
             caller = try RemoteCaller(
@@ -98,6 +100,7 @@ final class WebSession: @unchecked Sendable {
 
     /// Ends; harmless once more.
     func close() {
+        isClosed = true
         outbox.end()
         caller = nil
         if let peer { busAccess.media.close(peer) }

@@ -106,27 +106,6 @@ extension ProcessTests {
             try await rig.bus.stop()
         }
 
-        @Test func `a worker that dies between check and change is named as the reason, and nothing is changed`()
-            async throws
-        {
-            let rig = try await Rig()
-            let before = try rig.configurations()
-            let asker = try RawClient(path: rig.bus.directory.commandSocket)
-            try rig.inject(["device": "cam1", "fault": "slow", "milliseconds": 6000])
-            try asker.start("device.configure", rig.wanted)
-            // The first has checked its change by the time that the second is seen to take long.
-            try await rig.bus.wait(for: "state/device/cam1/") { $0?["busySince"]?.isNull == false }
-            kill(try #require(try rig.bus.workerPID("cam0")), SIGKILL)
-            guard case .failure(let error) = try asker.reply(within: 20).result else {
-                throw TestingError("it was answered")
-            }
-            #expect(error.reason == .workerCrashed && error.data["device"] == "cam0", "\(error)")
-            #expect(error.data["rolledBack"] == [] && error.data["notRolledBack"] == [])
-            try rig.inject(["device": "cam1", "fault": "none"])
-            try await eventually { try rig.configurations() == before }
-            try await rig.bus.stop()
-        }
-
         @Test func `what can't be kept on the disk is taken back on both, and never said to be done`() async throws {
             let rig = try await Rig()
             let before = try rig.configurations()

@@ -149,7 +149,7 @@ extension ProcessTests {
             #expect(kept.status == 0 && !id.isEmpty && !id.contains("/"), "\(kept)")
             let shown = try await bus.run("camerabus", ["movies", "show", id], environment: desk)
             #expect(shown.standardOutput == "\(id)\n", "\(shown)")
-            #expect(shown.standardError.contains("Download it with 'camerabus library fetch \(id)'"), "\(shown)")
+            #expect(shown.standardError.contains("Get it with 'camerabus library fetch \(id)'"), "\(shown)")
             let told = try await bus.run("camerabus", ["library", "get", id], environment: desk)
             #expect(told.standardOutput.contains("tcp://127.0.0.1:\(gateway.port), /"), "\(told)")
             let folder = "\(bus.scratchPath)/laptop/"

@@ -68,7 +68,7 @@ extension ProcessTests.Photos {
     }
 
     @Test func `a worker that dies while another is not ready yet is named as the reason`() async throws {
-        let bus = try await bus()
+        let bus = try await bus(2)
         let client = try client(bus)
         let reader = try FrameReader(bus, "cam0", "native")
         _ = try reader.next()

@@ -56,7 +56,7 @@ struct CoordinatorLossTests {
         let error = #expect(throws: BusError.self) {
             try worker.coordinator.order(.apply(transaction: "done"), fence: 1).get()
         }
-        #expect(error?.reason == .invalidParams)
+        #expect(error?.reason == .workerCrashed)
     }
 
     @Test("keeps a finished change")

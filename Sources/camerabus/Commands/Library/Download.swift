@@ -20,9 +20,10 @@ struct Download {
     /// Whether the paths of the bus belong to another machine.
     static func isRemote(_ client: Client) -> Bool { client.directory == nil }
 
-    /// The path of a library file. If this user can't read it there, it is the entry's id, with advice how to get it.
+    /// The path of a library file. If this user may not read it there, it is the entry's id, with advice how to get it.
     static func place(of id: String, _ path: String, _ client: Client) -> (text: String, advice: String?) {
-        guard !isReadable(path, client) else { return (path, nil) }
+        let isBarred = access(path, R_OK) != 0 && [EACCES, EPERM].contains(errno)
+        guard isRemote(client) || isBarred else { return (path, nil) }
         let place = isRemote(client) ? client.place.name : "the bus"
         return (id, "It is in the library of \(place). Get it with 'camerabus library fetch \(id)'.")
     }
