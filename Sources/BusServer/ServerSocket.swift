@@ -71,7 +71,7 @@ public final class ServerSocket {
     /// A service manager has made the socket, and listens on when this has ended.
     private let isInherited: Bool
 
-    /// Bytes of a message beside its largest frame: envelopes, and what frames cost.
+    /// Bytes of a message in addition to its largest frame: envelopes, and the cost of each frame.
     private static let spareBytes = 1 << 20
 
     /// - Parameter inherited: sockets of a service manager; the one of this path is taken in the place of a new one.

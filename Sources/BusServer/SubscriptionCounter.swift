@@ -6,7 +6,7 @@ public struct SubscriptionCounter: Sendable {
     /// What becomes of a subscription.
     public enum Verdict: Sendable {
         case accepted
-        /// The connection has too many: nothing is started for it, and its client is told so.
+        /// The connection has too many: nothing is started for it, and its client gets an error.
         case refused
         /// The client did not stop: the connection is to be shut down.
         case excessive

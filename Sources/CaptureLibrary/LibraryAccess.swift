@@ -1,17 +1,17 @@
 import Glibc
 import LinuxIO
 
-/// Who may read the library.
+/// The modes of the library's files and folders: for the bus alone, or for its group too.
 extension CaptureLibrary {
     /// Beside the entries, and the librarian's alone: it tells everybody's entries.
     public var indexPath: String { "\(directory)/\(Self.index).sqlite3" }
-    /// Who has it locked brings the index up to date.
+    /// The process that holds the lock updates the index.
     public var indexTurnPath: String { "\(directory)/\(Self.index).turn" }
 
     private static let index = "index"
 
     /// Before anything is stored in a library that the bus has to itself, nobody else gets into its folder, whoever had
-    /// been let in there. A folder of another user's stays as it is: the files in it are closed all the same.
+    /// been let in there. A folder of another user's keeps its mode; the files in it are closed.
     func closeFolder() throws(LibraryError) {
         let folder = directory
         var status = stat()
@@ -73,7 +73,7 @@ extension CaptureLibrary {
         }
         for name in names {
             var status = stat()
-            // Gone since, a link, or as it is to be.
+            // Removed meanwhile, a link, or already right.
             guard fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
             switch status.st_mode & S_IFMT {
             case S_IFDIR:

@@ -7,8 +7,8 @@ extension Client {
         try await call("profile.list", timeout: timeout)["profiles"]?.array ?? []
     }
 
-    /// Keeps how devices are set now, under a name, in the place of this user's profile that had it; administrators
-    /// replace any.
+    /// Stores the present settings of devices under a name. A profile of this user with that name is replaced;
+    /// administrators replace any.
     ///
     /// - Parameter devices: ids, or names of rigs.
     /// - Returns: {profile, kept?}.

@@ -134,7 +134,7 @@ public enum DeviceNames {
     /// ``assign(_:configured:)``.
     public static func keeper(of id: String, _ devices: [Device]) -> Device? {
         let keepers = devices.filter { $0.origin != .client && $0.own.contains(id) }
-        // Who has it goes before who had it.
+        // The device with this id now precedes one that had it before.
         return keepers.first { $0.alias == id } ?? keepers.min { $0.uniqueID < $1.uniqueID }
     }
 

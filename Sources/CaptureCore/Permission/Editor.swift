@@ -1,7 +1,7 @@
 public import BusProtocol
 public import JSON
 
-/// Who wants to change something that belongs to a user.
+/// The user that a change of somebody's resource comes from.
 public struct Editor: Hashable, Sendable {
     public var uid: UInt32
     public var isAdmin: Bool

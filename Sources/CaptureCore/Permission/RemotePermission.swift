@@ -25,7 +25,7 @@ public struct RemotePermission: Hashable, Sendable {
         }
     }
 
-    /// As ``json`` has it. A role that is missing or not understood may do nothing.
+    /// Reads ``json``. A role that is missing or not understood may do nothing.
     public init(json: JSONValue) {
         for given in Self.roles {
             guard let grant = json[given.rawValue], let words = grant["media"]?.array,

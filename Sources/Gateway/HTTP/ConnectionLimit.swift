@@ -36,7 +36,7 @@ final class ConnectionLimit: Sendable {
             return place
         }
 
-        /// Removes the one that has been idle for longest, of the address that has most of those which are meant.
+        /// Removes the connection that has been idle for longest, of the address with most connections.
         mutating func evict(where isMeant: (Place) -> Bool) -> Place? {
             let oldest = places.values.compactMap { place -> (place: Place, count: Int, since: UInt64)? in
                 guard isMeant(place), let since = idleSince[ObjectIdentifier(place)] ?? nil else { return nil }
@@ -60,7 +60,7 @@ final class ConnectionLimit: Sendable {
         kept = min(Self.keptConnections, total / 4)
     }
 
-    /// Accepts a connection, if need be in the place of another one.
+    /// Accepts a connection; if there are too many, an idle one is ended for it.
     ///
     /// - Parameter end: ends the connection when another one gets its place.
     /// - Returns: nil: there are too many, and all of them are busy.

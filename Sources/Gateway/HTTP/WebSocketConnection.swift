@@ -56,7 +56,7 @@ final class WebSocketConnection: ChannelInboundHandler {
         if !isTaking { takeNext(context) }
     }
 
-    // What has come may have been a part of a message.
+    // A read that brought only a part of a message has to be followed by another one.
     func channelReadComplete(context: ChannelHandlerContext) {
         if !isTaking { takeNext(context) }
         context.fireChannelReadComplete()

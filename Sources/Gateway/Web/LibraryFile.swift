@@ -66,7 +66,7 @@ final class LibraryFile: Sendable {
         return bytes
     }
 
-    /// How a browser is told to keep a file of that name (RFC 6266).
+    /// The value of `Content-Disposition` for a file of that name (RFC 6266).
     static func disposition(_ name: String) -> String {
         let safe = name.utf8.map { byte -> String in
             switch byte {

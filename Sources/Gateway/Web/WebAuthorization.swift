@@ -119,7 +119,7 @@ final class WebAuthorization: Sendable {
 
     // MARK: Credentials
 
-    /// What a request brings to show who asks.
+    /// How a request shows its user.
     enum Credential: Hashable, Sendable {
         /// `Authorization: Bearer` (RFC 6750).
         case token(String)

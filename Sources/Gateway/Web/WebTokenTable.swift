@@ -42,7 +42,7 @@ struct WebTokenTable: Sendable {
     // 160 bits of it, which are of the length of a key, in characters of one.
     private static func digest(_ token: [UInt8]) -> String { hexadecimal(sha256(token).prefix(20)) }
 
-    /// The digest of a token; nil: nobody has it.
+    /// The digest of a token; nil: the token is not in the file.
     func digest(of token: String) -> String? { visitor(of: token) == nil ? nil : Self.digest(Array(token.utf8)) }
 
     /// Whose token has that digest; nil: nobody's.
