@@ -159,9 +159,10 @@ class Remote(unittest.TestCase):
             return answer(method, params)
 
         self.gateway.answer = answer_late  # type: ignore[method-assign]
+        others = set(threading.enumerate())  # the renewer of an earlier test may end only now
         with mock.patch("camerabus.leases.LEASE", 30.0):
             lock = self.client.lock("cam0")
-        renewer = next(thread for thread in threading.enumerate() if thread.name == "camerabus-renewer")
+        (renewer,) = set(threading.enumerate()) - others
         self.assertIsNone(lock.lost)
         answers.set()
         renewer.join(20)
