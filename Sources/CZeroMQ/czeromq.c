@@ -8,6 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { COUNTED = 1 << 16 };
+
+// Of listening sockets: the maximum bytes of a message, 0 for no limit; -1: libzmq has nothing to do with it.
+static atomic_llong limits[COUNTED];
+
 static void begin_counting(int listener, int connection);
 
 static atomic_int highest = -1;
@@ -33,40 +38,44 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags) {
         return -1;
     }
     if (connection >= 0) begin_counting(fd, connection);
+    if (connection < 0 && fd >= 0 && fd < COUNTED && atomic_load_explicit(&limits[fd], memory_order_relaxed) < 0) return -1;
     // Where the reserve itself is used up, the connection stays in the backlog until somebody closes something.
     if (connection < 0 && (errno == EMFILE || errno == ENOMEM || errno == ENOBUFS)) errno = EAGAIN;
     return connection;
 }
 
-// What has come of a message on a connection that is not complete. Only the thread that reads the connection touches it.
+// The received part of a connection's incomplete message. Only the thread that reads the connection changes it.
 struct unfinished {
-    // Most bytes of a message; 0: the connection is not counted.
+    // Maximum bytes of a message; 0: the connection is not counted.
     int64_t limit;
     int64_t bytes;
-    // Bytes that belong to the frame, or to the greeting, still to come; flags of the frame.
+    // Bytes of the present frame, or of the greeting, that are still to come.
     uint64_t left;
-    // Whether the message goes on behind the last frame. A command may come between two frames of it.
+    // MORE of the last frame that is no command: commands may come between two frames of a message.
     int has_more;
-    // The head of the next frame, as far as it has come.
+    // The received part of the next frame's head.
     unsigned char head[9];
     int head_bytes;
 };
 
 // libzmq keeps a whole buffer of what it received for as long as one frame in it.
-enum { COUNTED = 1 << 16, GREETING = 64, FRAME_BYTES = 16 << 10, MORE = 1, LONG = 2, COMMAND = 4 };
+enum { GREETING = 64, FRAME_BYTES = 16 << 10, MORE = 1, LONG = 2, COMMAND = 4 };
 
 static struct unfinished connections[COUNTED];
-static atomic_llong limits[COUNTED];
 static atomic_llong all_unfinished;
 static atomic_ulong cut_off;
 
-// More than any request has.
+// More than the largest valid request.
 static const int64_t SMALL = 2 << 20;
-// What all connections together may hold before those with more than that are cut off.
+// If all connections together hold more than this, those that hold more than SMALL are cut off.
 static const int64_t TOTAL = 64 << 20;
 
 void czeromq_limit_messages(int listener, long long bytes) {
     if (listener >= 0 && listener < COUNTED) atomic_store(&limits[listener], bytes);
+}
+
+void czeromq_leave_errors(int listener) {
+    if (listener >= 0 && listener < COUNTED) atomic_store(&limits[listener], -1);
 }
 
 unsigned long czeromq_connections_cut_off(void) { return atomic_load(&cut_off); }
@@ -80,7 +89,8 @@ static void begin_counting(int listener, int connection) {
     if (listener < 0 || listener >= COUNTED || connection >= COUNTED) return;
     struct unfinished *message = &connections[connection];
     set_bytes(message, 0);
-    *message = (struct unfinished){.limit = atomic_load(&limits[listener]), .left = GREETING};
+    int64_t limit = atomic_load(&limits[listener]);
+    *message = (struct unfinished){.limit = limit > 0 ? limit : 0, .left = GREETING};
 }
 
 // Follows the frames of ZMTP 3 (RFC 23 and 37): flags, the size of one or eight bytes, and the body.
@@ -106,7 +116,7 @@ static void count(struct unfinished *message, const unsigned char *byte, size_t 
 }
 
 int close(int fd) {
-    // Its number may be another descriptor's soon.
+    // The number will belong to another descriptor.
     if (fd >= 0 && fd < COUNTED) {
         if (connections[fd].limit != 0) {
             set_bytes(&connections[fd], 0);

@@ -32,6 +32,9 @@ public final class Context: @unchecked Sendable {
         czeromq_limit_messages(listener, Int64(bytes ?? 0))
     }
 
+    /// Leaves the errors of accept(2) on a listening socket of another library unchanged.
+    public static func leaveErrors(of listener: Int32) { czeromq_leave_errors(listener) }
+
     /// Connections that were ended for a message that was too long, in this process.
     public static var connectionsCutOff: Int { Int(clamping: czeromq_connections_cut_off()) }
 

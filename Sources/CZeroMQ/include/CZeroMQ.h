@@ -13,15 +13,19 @@ void czeromq_reserve_descriptors(int count);
 // Connections that were closed because of the reserve.
 unsigned long czeromq_connections_turned_away(void);
 
-// Ends connections that a listening socket accepts from now on, when a message of theirs has come with more than so many
-// bytes and is not complete; 0: no limit. A frame counts 16 KiB beside its own bytes: so much libzmq may keep for it.
+// Limits the bytes of a message on each connection that a listening socket accepts from now on; 0: no limit. A connection
+// that exceeds it is shut down before the message is complete. Each frame counts 16 KiB in addition to its bytes, because
+// libzmq may keep a whole receive buffer for it.
 //
-// libzmq bounds the bytes of a frame, but neither the frames of a message nor their sum, and gives a message out only as
-// a whole: an endless one fills the memory, and nobody behind libzmq sees it. So this library also brings a recv() of its
-// own, and a close(), which follow the frames of accepted connections (ZMTP 3; libzmq refuses earlier ones where it asks who may connect,
-// and CURVE hides where a message ends, so for CURVE this bounds nothing but a single frame).
+// libzmq limits the bytes of a frame, but not the number of frames in a message, and it delivers only complete messages.
+// So an endless message fills the memory before the process can see it. The recv() of this library follows the frames of
+// accepted connections (ZMTP 3). libzmq refuses earlier versions on sockets with a ZAP domain. CURVE hides where a message
+// ends: there only single frames are limited. The close() of this library ends the counting.
 // To be deleted when libzmq bounds messages.
 void czeromq_limit_messages(int listener, long long bytes);
+
+// Leaves the errors of accept4() on that listening socket unchanged: it does not belong to libzmq.
+void czeromq_leave_errors(int listener);
 
 // Connections that were ended for that.
 unsigned long czeromq_connections_cut_off(void);

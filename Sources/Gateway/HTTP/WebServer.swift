@@ -4,6 +4,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import Synchronization
+import ZeroMQ
 
 /// Listens, and takes connections in, so many at a time. SwiftNIO does sockets, HTTP and WebSockets, within the limits
 /// that are set here.
@@ -36,6 +37,12 @@ final class WebServer: Sendable {
                     channel.eventLoop.makeCompletedFuture { try Self.prepare(channel, limit, router, counters) }
                 }
             }
+            // NIO waits by itself while no descriptor is left.
+            try listener.eventLoop.submit { [listener] in
+                try listener.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+                    Context.leaveErrors(of: $0)
+                }
+            }.wait()
         } catch let error as IOError {
             throw .cannotListen("\(address)", "web.listen", error.errnoCode)
         } catch {
