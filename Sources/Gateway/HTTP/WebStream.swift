@@ -89,6 +89,17 @@ final class WebStream: Sendable {
             version: .http1_1, method: .GET, uri: "/bus", headers: HTTPHeaders(request.headers.map { ($0, $1) }))
         let built = upgrader.buildUpgradeResponse(channel: channel, upgradeRequest: head, initialResponseHeaders: [:])
         guard let headers = try? await built.get() else { return false }
+        do { try await expectFrames(headers, upgrader, head) } catch {
+            shutDown()
+            throw error
+        }
+        return true
+    }
+
+    /// Sends the answer, and replaces the handlers of HTTP by those of frames.
+    private func expectFrames(
+        _ headers: HTTPHeaders, _ upgrader: NIOWebSocketServerUpgrader, _ head: HTTPRequestHead
+    ) async throws {
         let channel = channel
         try await channel.eventLoop.flatSubmit {
             let pipeline = channel.pipeline.syncOperations
@@ -115,7 +126,6 @@ final class WebStream: Sendable {
                 return channel.eventLoop.makeFailedFuture(error)
             }
         }.get()
-        return true
     }
 
     /// Sends a frame of a WebSocket.

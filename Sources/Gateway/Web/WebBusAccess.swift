@@ -27,7 +27,7 @@ final class WebBusAccess: @unchecked Sendable {
     private var sessions: [ObjectIdentifier: WebSession] = [:]
     private let grace: DisconnectGrace
     /// Files on their way.
-    private var downloads: [ObjectIdentifier: (visitor: WebAuthorization.Visitor, stream: WebStream)] = [:]
+    private var downloads: [ObjectIdentifier: Download] = [:]
 
     /// - Parameter absence: milliseconds in which a client without a connection may return, as on the bus's own
     ///   machine.
@@ -114,23 +114,34 @@ final class WebBusAccess: @unchecked Sendable {
     func downloading<Value: Sendable>(
         _ visitor: WebAuthorization.Visitor, _ stream: WebStream, _ body: () async throws -> Value
     ) async rethrows -> Value {
+        let download = Download(visitor, stream)
         mailbox.post { [self] in
-            downloads[ObjectIdentifier(stream)] = (visitor, stream)
+            downloads[ObjectIdentifier(download)] = download
             endDownloads()
         }
-        defer { mailbox.post { [self] in downloads[ObjectIdentifier(stream)] = nil } }
+        defer { mailbox.post { [self] in downloads[ObjectIdentifier(download)] = nil } }
         return try await body()
     }
 
+    /// A file that is being sent. One connection may begin the next before the loop has noted the end of the last.
+    private final class Download: Sendable {
+        let visitor: WebAuthorization.Visitor
+        let stream: WebStream
+
+        init(_ visitor: WebAuthorization.Visitor, _ stream: WebStream) {
+            self.visitor = visitor
+            self.stream = stream
+        }
+    }
+
     private func endDownloads() {
-        for (visitor, stream) in downloads.values {
-            guard let refusal = events.permission?.refusal(of: AuthorizationRole(visitor.role), .library) else {
-                continue
-            }
+        for download in downloads.values {
+            let role = AuthorizationRole(download.visitor.role)
+            guard let refusal = events.permission?.refusal(of: role, .library) else { continue }
             logger.notice(
                 "a download ended: its user may not see the library any more",
-                metadata: ["name": "\(visitor.principal.name)", "reason": "\(refusal.message)"])
-            stream.shutDown()
+                metadata: ["name": "\(download.visitor.principal.name)", "reason": "\(refusal.message)"])
+            download.stream.shutDown()
         }
     }
 
