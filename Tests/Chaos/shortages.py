@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
@@ -121,12 +122,9 @@ class Shortage:
                 self.fail(f"it neither starts nor refuses to: {bus.end_of_log()[-300:]}")
             return
         with client:
-            time.sleep(1)
             for what, is_there in promised.items():
-                with suppress(CaptureError):
-                    if is_there(client):
-                        continue
-                self.fail(f"[FAI-5] {what} was answered, and is not there after the bus was killed")
+                if not self.wait(partial(self._holds, is_there, client)):
+                    self.fail(f"[FAI-5] {what} was answered, and is not there after the bus was killed")
             lock = self.ask(client, "device.lock", {"devices": "cam0", "wait": 3000})
             if lock is not None:
                 self.ask(client, "device.unlock", {"lock": lock["lock"]}, needed=True)
@@ -163,10 +161,18 @@ class Shortage:
                 self.fail(f"[LIB-2] {entry['path']} is {entry['state']}: {entry.get('problem')}")
 
     @staticmethod
-    def wait(is_so: Callable[[], bool]) -> None:
+    def _holds(is_there: Callable[[Client], bool], client: Client) -> bool:
+        with suppress(CaptureError):
+            return is_there(client)
+        return False
+
+    @staticmethod
+    def wait(is_so: Callable[[], bool]) -> bool:
+        """Waits until it is so, at most for FIND seconds, and returns whether it is."""
         until = time.monotonic() + FIND
-        while time.monotonic() < until and not is_so():
+        while not (result := is_so()) and time.monotonic() < until:
             time.sleep(0.1)
+        return result
 
 
 def unrepaired(client: Client) -> list[dict[str, Any]]:
