@@ -54,7 +54,7 @@ struct RingAccount<Form: Hashable> {
         return min(max(min(room, ProcessMemory.physicalBytes) / 4, 64 << 20), 512 << 20)
     }
 
-    /// Whether the user has been given the ring, by this or another connection.
+    /// Whether the ring is counted for any user.
     func has(_ ring: String) -> Bool { entries[ring] != nil }
 
     /// A connection of the user is to be given a ring.

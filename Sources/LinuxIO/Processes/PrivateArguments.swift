@@ -1,10 +1,10 @@
 import CLinux
 import Glibc
 
-/// Arguments that a program gets beside those of its command line, which everybody on the machine can read.
+/// Arguments of a program that are not on its command line, because every user of the machine can read that.
 ///
-/// They lie in sealed memory without a name (`memfd_create(2)`), each with a NUL behind it, which the program inherits.
-/// Its command line says in which descriptor. Only the program's own user and root can look into that.
+/// The program inherits them in sealed memory (`memfd_create(2)`), each followed by a NUL. Its command line names the
+/// descriptor. Only the program's own user and root can read the memory.
 public enum PrivateArguments {
     /// The descriptor, in every program that gets some.
     static let descriptor: Int32 = 3
@@ -35,10 +35,10 @@ public enum PrivateArguments {
         }
     }
 
-    /// The arguments of this process, without its name: those of its command line, and the others in the place of the
-    /// one that says where they are. The memory is given up.
+    /// The arguments of this process, without its name. The private ones replace the argument that names their
+    /// descriptor. The memory is released.
     ///
-    /// - Throws: what the system refuses, as for a descriptor that there isn't.
+    /// - Throws: the system's error, such as `EBADF` for a descriptor that is not open.
     public static func all() throws(SystemError) -> [String] {
         var arguments: [String] = []
         for argument in CommandLine.arguments.dropFirst() {
