@@ -47,8 +47,8 @@ extension DeviceService {
             if let keeper = registry.keeper(of: alias, wishes) {
                 throw .invalidParams(
                     "name",
-                    "'\(alias)' is, or was, the name of \(keeper.name) (\(keeper.uniqueID)), so no device of a client "
-                        + "can have it")
+                    "'\(alias)' is, or was, the name of \(keeper.name) (\(keeper.uniqueID)), so a client's device "
+                        + "cannot take it; choose another name")
             }
             return try checkFree(alias, for: uniqueID, wishes)
         }

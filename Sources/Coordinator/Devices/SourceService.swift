@@ -112,8 +112,8 @@ final class SourceService: MethodService {
         {
             throw .invalidParams(
                 "name",
-                "'\(source.preferredID)' is, or was, the name of \(keeper.name) (\(keeper.uniqueID)), so no device of "
-                    + "a client can have it; choose another name")
+                "'\(source.preferredID)' is, or was, the name of \(keeper.name) (\(keeper.uniqueID)), so a client's "
+                    + "device cannot take it; choose another name")
         }
         return source
     }
