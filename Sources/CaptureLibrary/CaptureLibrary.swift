@@ -21,7 +21,8 @@ public struct CaptureLibrary: Hashable, Sendable {
     private static let maximumBytes = 1 << 20
     var folderMode: UInt32 { isShared ? 0o750 : 0o700 }
     /// Of files that are made in it, whatever the umask is.
-    public var fileMode: UInt32 { isShared ? 0o640 : 0o600 }
+    public var fileMode: UInt32 { isShared ? Self.fileModes[1] : Self.fileModes[0] }
+    private static let fileModes: [UInt32] = [0o600, 0o640]
 
     /// Opens the library in that folder, and makes it if it isn't there.
     ///
@@ -68,9 +69,8 @@ public struct CaptureLibrary: Hashable, Sendable {
         do throws(SystemError) {
             var status = stat()
             if mkdir(folder, mode) == 0 {
-                // A group that is passed on is passed on further.
                 try check("stat", folder) { stat(folder, &status) }
-                try check("chmod", folder) { chmod(folder, mode | status.st_mode & S_ISGID) }
+                try Self.setMode(mode, of: folder, status) { chmod(folder, $0) }
                 try Self.sync(String(folder[..<(folder.lastIndex(of: "/") ?? folder.startIndex)]))
                 return
             }
@@ -112,10 +112,17 @@ public struct CaptureLibrary: Hashable, Sendable {
     public func replace(_ entry: LibraryEntry) throws(LibraryError) {
         let (file, bytes) = (try file(entry.id), try bytes(of: entry))
         do throws(SystemError) {
-            try File.replace(file, with: bytes, mode: fileMode)
+            try File.replace(file, with: bytes, mode: modeOfEntry(file))
         } catch {
             throw .file(error)
         }
+    }
+
+    // One whose mode was changed with that of the whole library keeps it: its writer may not know of the change.
+    private func modeOfEntry(_ path: String) -> UInt32 {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return fileMode }
+        return Self.fileModes.first { $0 == status.st_mode & 0o777 } ?? fileMode
     }
 
     private func bytes(of entry: LibraryEntry) throws(LibraryError) -> [UInt8] {

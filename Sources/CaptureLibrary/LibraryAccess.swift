@@ -18,8 +18,11 @@ extension CaptureLibrary {
         guard !isShared, stat(folder, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o077 != 0 else {
             return
         }
-        let mode = 0o700 | status.st_mode & S_ISGID
-        do throws(SystemError) { try check("chmod", folder) { chmod(folder, mode) } } catch { throw .file(error) }
+        do throws(SystemError) {
+            try Self.setMode(folderMode, of: folder, status) { chmod(folder, $0) }
+        } catch {
+            throw .file(error)
+        }
     }
 
     /// Gives all that is in the library the modes that new files get, if its folders say that it was another one until
@@ -98,9 +101,23 @@ extension CaptureLibrary {
             count.foreign += 1
             return
         }
-        // Its group is passed on by a folder that has the bit for that.
-        try check("fchmod", directory) { fchmod(descriptor, mode | status.st_mode & S_ISGID) }
+        try Self.setMode(mode, of: directory, status) { fchmod(descriptor, $0) }
         count.changed += 1
+    }
+
+    /// Sets the mode of a folder or file that has another one. A folder that passes its group on (S_ISGID) still does,
+    /// unless the system refuses to set that bit, as for a service with `RestrictSUIDSGID=`.
+    static func setMode(
+        _ mode: UInt32, of subject: String, _ status: stat, _ change: (UInt32) -> Int32
+    ) throws(SystemError) {
+        guard status.st_mode & 0o777 != mode else { return }
+        let passesOn = status.st_mode & S_ISGID
+        do throws(SystemError) {
+            try check("chmod", subject) { change(mode | passesOn) }
+        } catch {
+            guard error.code == EPERM, passesOn != 0 else { throw error }
+            try check("chmod", subject) { change(mode) }
+        }
     }
 
     private static func names(in folder: Int32, _ subject: String) throws(SystemError) -> [String] {

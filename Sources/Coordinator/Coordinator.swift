@@ -172,8 +172,8 @@ public final class Coordinator: BusLifetime {
             places = RecordingPlaces(configuration, stateDirectory: deviceStore.directory)
             quota = LibraryQuota(librarians, logger: logger)
             movies = MovieRegistry(
-                loop, events: events, holders, recorders, MovieAccess(permission, sessions, workers), quota, workers,
-                logger: logger)
+                loop, events: events, holders, recorders, MovieAccess(permission, sessions, workers), places, quota,
+                workers, logger: logger)
             movieControls = MovieControls(loop, lifecycle, directory, workers, recorders, movies, sessions, resolver)
             let reader = MovieRequestReader(resolver, rigs, sessions, workers, permission, clients, places)
             let takeFile = FileStore<TakeTable>(loop, directory: deviceStore.directory, name: "takes", logger: logger)

@@ -48,6 +48,7 @@ final class MovieRegistry {
     weak var takes: (any MovieProgressObserver)?
     weak var photos: (any MoviePhotoState)?
     private let access: MovieAccess
+    private let places: RecordingPlaces
     private let quota: LibraryQuota
 
     static let maximumMovies = 64
@@ -59,9 +60,11 @@ final class MovieRegistry {
 
     init(
         _ loop: Loop, events: EventSocket, _ holders: HolderWatcher, _ recorders: RecorderSupervisor,
-        _ access: MovieAccess, _ quota: LibraryQuota, _ workers: WorkerSupervisor, logger: Logger
+        _ access: MovieAccess, _ places: RecordingPlaces, _ quota: LibraryQuota, _ workers: WorkerSupervisor,
+        logger: Logger
     ) {
         self.access = access
+        self.places = places
         self.quota = quota
         self.events = events
         self.holders = holders
@@ -357,8 +360,10 @@ final class MovieRegistry {
     /// Another recorder continues after one that died, or that found an existing file.
     private func succeed(_ movie: RunningMovie) -> String? {
         guard !hasEnded, starts[movie.id] == nil,
-            let next = movie.follower(hexadecimal(randomBytes(8)), at: MonotonicClock.now())
+            var next = movie.follower(hexadecimal(randomBytes(8)), at: MonotonicClock.now())
         else { return nil }
+        // The configuration may have changed since the movie began.
+        next.isLibraryShared = places.isShared
         do {
             try begin(next)
             return next.movie

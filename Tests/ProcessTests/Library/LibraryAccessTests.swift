@@ -75,6 +75,27 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a movie over a reload, and its next part, have the modes of now`() async throws {
+            let bus = try await bus()
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let params: JSONValue = [
+                "device": "cam0", "name": "a.mp4", "fragmentInterval": 100, "continueAfterCrash": true,
+            ]
+            let id = try #require(client.call("movie.start", params, within: 30)["movie"]?.string)
+            try bus.write(configuration(isShared: true), to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await eventually { modes(isShared: true) == [] }
+            try bus.recorder(of: id).send(SIGKILL)
+            var next: JSONValue?
+            try await eventually {
+                next = try client.call("movie.list")["movies"]?.array?.first { $0["state"] == "recording" }?["id"]
+                return next != nil && next != .string(id)
+            }
+            try client.call("movie.stop", ["movie": next ?? .null], within: 30)
+            #expect(modes(isShared: true) == [])
+            try await bus.stop()
+        }
+
         @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
         func `one user's recordings reach no other user, and always their own`() async throws {
             let (owner, other) = (OtherUser.first, OtherUser.second)
