@@ -55,7 +55,7 @@ final class LibrarianSupervisor {
     /// Processes at a time. One that a disk keeps from ending counts until it has ended.
     private static let maximumProcesses = 4
     /// Questions of one user that may wait or be asked, and of all.
-    private static let maximumOfUser = 16
+    static let maximumOfUser = 16
     private static let maximum = 64
     /// From the question to its answer, milliseconds: clients wait for ten seconds by default.
     private static let limit: Int64 = 9000
@@ -328,7 +328,7 @@ final class LibrarianSupervisor {
     }
 
     private static let ended = BusError(.internalError, "The librarian ended without an answer.")
-    private static let tooMany = BusError(
+    static let tooMany = BusError(
         .limitExceeded, "Too many library requests wait; try again later.",
         ["limit": "libraryRequests", "maximum": JSONValue(maximumOfUser)])
 

@@ -22,7 +22,7 @@ final class LibraryQuota {
     /// Added while the librarian counts, which may have seen it or not.
     private var added: [UInt32: Int64] = [:]
     /// Called when it was counted, or could not be.
-    private var waiting: [() -> Void] = []
+    private var waiting: [(uid: UInt32?, body: () -> Void)] = []
     /// Bytes of the movies of a user that are being recorded into the library.
     var recording: (_ uid: UInt32) -> Int64 = { _ in 0 }
 
@@ -38,7 +38,7 @@ final class LibraryQuota {
     func use(_ quota: Int64) {
         self.quota = quota
         (used, isExact) = (nil, false)
-        if quota > 0 { count {} }
+        if quota > 0 { count() }
     }
 
     // MARK: Requests
@@ -48,8 +48,11 @@ final class LibraryQuota {
     func check(_ uid: UInt32, then body: @escaping (BusError?) -> Void) {
         guard quota > 0 else { return body(nil) }
         if let used = total(uid), used < quota || isExact { return body(used < quota ? nil : refusal(used)) }
-        count { [weak self] in
-            guard let self, let used = total(uid), used >= quota else { return body(nil) }
+        guard waiting.count(where: { $0.uid == uid }) < LibrarianSupervisor.maximumOfUser else {
+            return body(LibrarianSupervisor.tooMany)
+        }
+        count(for: uid) { [weak self] in
+            guard let self, quota > 0, let used = total(uid), used >= quota else { return body(nil) }
             body(refusal(used))
         }
     }
@@ -60,7 +63,9 @@ final class LibraryQuota {
         guard !isExact else { return body() }
         // Movies report often: whoever comes next asks again.
         guard !isCounting else { return }
-        count { [weak self] in if let self, isReached(by: uid) { body() } }
+        count { [weak self] in
+            if let self, isReached(by: uid) { body() }
+        }
     }
 
     private func isReached(by uid: UInt32) -> Bool { quota > 0 && total(uid).map { $0 >= quota } ?? false }
@@ -103,13 +108,13 @@ final class LibraryQuota {
         case .delete: isExact = false
         case .join, .recover, .giveUp:
             isExact = false
-            if !isCounting { count {} }
+            if !isCounting { count() }
         case .list, .get, .read, .left, .applyAccess, .usage: break
         }
     }
 
-    private func count(then body: @escaping () -> Void) {
-        waiting.append(body)
+    private func count(for uid: UInt32? = nil, then body: @escaping () -> Void = {}) {
+        waiting.append((uid, body))
         guard !isCounting else { return }
         attempts = 0
         ask()
@@ -139,6 +144,6 @@ final class LibraryQuota {
         }
         let bodies = waiting
         waiting = []
-        for body in bodies { body() }
+        for (_, body) in bodies { body() }
     }
 }
