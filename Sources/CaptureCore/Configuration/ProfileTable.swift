@@ -5,6 +5,8 @@ public import JSON
 public struct ProfileTable: Hashable, Sendable, StoredTable {
     public static let version = 1
     public static let maximumProfiles = 256
+    /// Of one user who is no administrator.
+    public static let maximumOfUser = 64
     /// Bytes of one profile as JSON: controls can be whole tables.
     public static let maximumProfileBytes = 128 << 10
 
@@ -28,10 +30,10 @@ public struct ProfileTable: Hashable, Sendable, StoredTable {
         guard DeviceID.isValid(name) else {
             throw .invalidParams("name", "must be \(DeviceID.form)")
         }
-        guard profiles[name] != nil || profiles.count < Self.maximumProfiles else {
-            throw BusError(
-                .limitExceeded, "There are \(Self.maximumProfiles) profiles already; delete one with profile.delete.",
-                ["limit": "profiles", "maximum": JSONValue(Self.maximumProfiles)])
+        if profiles[name] == nil {
+            try editor.checkPlace(
+                for: "profiles", among: profiles.values.map(\.owner), maximum: Self.maximumProfiles,
+                ofUser: Self.maximumOfUser, delete: "profile.delete")
         }
         guard Self.json(profile).serialized.count <= Self.maximumProfileBytes else {
             throw BusError(

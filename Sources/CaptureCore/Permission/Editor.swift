@@ -37,4 +37,29 @@ public struct Editor: Hashable, Sendable {
         ]
         throw BusError(.unauthorized, message, members.merging(data) { _, own in own })
     }
+
+    /// Lets the editor add one more to what users store, if there is a place for it.
+    ///
+    /// - Parameters:
+    ///   - what: `rigs`
+    ///   - owners: the users of those that are stored.
+    ///   - maximum: how many there may be.
+    ///   - maximumOfUser: how many one user may have who is no administrator, so that none takes the places of all.
+    ///   - method: removes one.
+    /// - Throws: `limitExceeded` {limit, maximum}.
+    func checkPlace(
+        for what: String, among owners: [UInt32?], maximum: Int, ofUser maximumOfUser: Int, delete method: String
+    ) throws(BusError) {
+        let own = owners.count { $0 == uid }
+        if !isAdmin, own >= maximumOfUser {
+            throw BusError(
+                .limitExceeded, "You have \(own) \(what) already; delete one with \(method).",
+                ["limit": .string(what), "maximum": JSONValue(maximumOfUser)])
+        }
+        guard owners.count >= maximum else { return }
+        let remedy = isAdmin || own > 0 ? "delete one with \(method)" : "an administrator can delete one (\(method))"
+        throw BusError(
+            .limitExceeded, "There are \(maximum) \(what) already; \(remedy).",
+            ["limit": .string(what), "maximum": JSONValue(maximum)])
+    }
 }

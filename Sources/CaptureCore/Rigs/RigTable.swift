@@ -22,6 +22,8 @@ public struct Rig: Hashable, Sendable {
 public struct RigTable: Hashable, Sendable, StoredTable {
     public static let version = 1
     public static let maximumRigs = 64
+    /// Of one user who is no administrator.
+    public static let maximumOfUser = 16
     /// Devices of one: as many as one lock takes.
     public static let maximumDevices = BusLimits.maxDevicesPerLock
     /// The widest tolerance that can be asked for, nanoseconds.
@@ -51,10 +53,10 @@ public struct RigTable: Hashable, Sendable, StoredTable {
         guard DeviceID.isValid(name) else {
             throw .invalidParams("name", "must be \(DeviceID.form)")
         }
-        guard made[name] != nil || made.count < Self.maximumRigs else {
-            throw BusError(
-                .limitExceeded, "There are \(Self.maximumRigs) rigs already; delete one with rig.delete.",
-                ["limit": "rigs", "maximum": JSONValue(Self.maximumRigs)])
+        if made[name] == nil {
+            try editor.checkPlace(
+                for: "rigs", among: made.values.map(\.owner), maximum: Self.maximumRigs, ofUser: Self.maximumOfUser,
+                delete: "rig.delete")
         }
         try refuseOthers(name, editor)
         var rig = rig

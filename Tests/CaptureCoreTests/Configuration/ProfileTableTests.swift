@@ -67,16 +67,31 @@ struct ProfileTableTests {
         var huge = profile
         huge.devices[0].controls["table"] = .integers(Array(repeating: 1_000_000, count: 20_000))
         #expect(throws: BusError.self) { try table.save(huge, as: "huge", by: Self.editor) }
-        for number in 0..<ProfileTable.maximumProfiles { try table.save(profile, as: "p\(number)", by: Self.editor) }
+        for number in 0..<ProfileTable.maximumOfUser { try table.save(profile, as: "p\(number)", by: Self.editor) }
         #expect(throws: BusError.self) { try table.save(profile, as: "more", by: Self.editor) }
         try table.save(profile, as: "p7", by: Self.editor)
         try table.delete("p7", by: Self.editor)
         #expect(throws: BusError.self) { try table.delete("p7", by: Self.editor) }
         try table.save(profile, as: "more", by: Self.editor)
+        // What one user has leaves places to the others.
+        let (other, admin) = (Editor(uid: 1001, isAdmin: false), Editor(uid: 0, isAdmin: true))
+        try table.save(profile, as: "others", by: other)
+        for number in table.profiles.count..<ProfileTable.maximumProfiles {
+            try table.save(profile, as: "a\(number)", by: admin)
+        }
+        for editor in [other, admin] {
+            #expect(throws: BusError.self) { try table.save(profile, as: "last", by: editor) }
+        }
 
         var rigs = RigTable()
-        for number in 0..<RigTable.maximumRigs { try rigs.set(Rig(devices: ["a"]), as: "r\(number)", by: Self.editor) }
+        for number in 0..<RigTable.maximumOfUser {
+            try rigs.set(Rig(devices: ["a"]), as: "r\(number)", by: Self.editor)
+        }
         #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "more", by: Self.editor) }
+        for number in rigs.made.count..<RigTable.maximumRigs {
+            try rigs.set(Rig(devices: ["a"]), as: "a\(number)", by: admin)
+        }
+        #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "last", by: admin) }
         rigs.configured = ["r1": Rig(devices: ["b"])]
         #expect(rigs["r1"]?.devices == ["b"])
         #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "r1", by: Self.editor) }
