@@ -55,12 +55,14 @@ extension DeviceService {
         if let owner = registry.owner(of: alias, wishes), ClientSource.isSource(owner),
             !wishes.aliases.values.contains(alias)
         {
-            // It gets another id. One that is only remembered loses nothing that anybody uses.
-            if let source = sources.sources[owner], source.owner.uid != caller.peer.uid, !permission.isAdmin(caller) {
+            // It gets another id. Whose one was that has gone is not known.
+            let source = sources.sources[owner]
+            if source?.owner.uid != caller.peer.uid, !permission.isAdmin(caller) {
+                let whose = source.map { "is the name of a device of \($0.owner.name) (pid \($0.owner.pid))" }
                 throw .invalidParams(
                     "name",
-                    "'\(alias)' is the name of a device of \(source.owner.name) (pid \(source.owner.pid)); an "
-                        + "administrator can give it to \(device.id)")
+                    "'\(alias)' \(whose ?? "was the name of a client's device"); an administrator can give it to "
+                        + device.id)
             }
         } else {
             try checkFree(alias, for: uniqueID, wishes)

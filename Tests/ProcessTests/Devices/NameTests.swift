@@ -188,11 +188,12 @@ extension ProcessTests {
             try await bus.wait(for: "state/device/\(moved)/") {
                 $0?["uniqueID"] == "client-front" && $0?["connected"] == true
             }
-            // One that has gone is only remembered, and keeps its name from nobody.
+            // One that has gone keeps its name, too.
             source.program.process.send(SIGKILL)
             try await bus.wait(for: "state/device/later/") { $0 == nil }
-            let free = try await bus.ask(as: OtherUser.second, [Self.renaming("front", "later")]).replies
-            #expect(free[0]["result"]?["device"]?["id"] == "later", "\(free)")
+            let gone = try await bus.ask(as: OtherUser.second, [Self.renaming("front", "later")]).replies
+            #expect(gone.map(Self.isRefused) == [true], "\(gone)")
+            #expect(try admin.call("device.rename", ["device": "front", "name": "later"])["device"]?["id"] == "later")
             // It has another one when it is back.
             let back = try await bus.ask(as: OtherUser.first, [Self.create("front"), Self.create("later")]).replies
             #expect(back.map(Self.isRefused) == [true, true], "\(back)")
