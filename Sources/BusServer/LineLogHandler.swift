@@ -32,10 +32,16 @@ public struct LineLogHandler: LogHandler {
 
     private static func escaped(_ value: Logger.Metadata.Value) -> Logger.Metadata.Value {
         switch value {
-        case .string(let text): .string(text.escaped)
-        case .stringConvertible(let value): .string(value.description.escaped)
+        case .string(let text): .string(quoted(text.escaped))
+        case .stringConvertible(let value): .string(quoted(value.description.escaped))
         case .array(let values): .array(values.map(escaped))
         case .dictionary(let values): .dictionary(values.mapValues(escaped))
         }
+    }
+
+    /// In quotes if it might be read as several fields, or as another one.
+    private static func quoted(_ text: String) -> String {
+        guard text.utf8.contains(where: { " =\"".utf8.contains($0) }) else { return text }
+        return "\"\(text.reduce(into: "") { $0 += $1 == "\"" ? "\\\"" : String($1) })\""
     }
 }

@@ -67,7 +67,7 @@ enum Main {
         case let error as ExitCode: return error.rawValue
         case is CleanExit, is ValidationError: return report(parsing: error)
         case is OutputClosed: break
-        case ClientError.refused(let refusal) where asJSON: Output.note(refusal.json.description)
+        case ClientError.refused(let refusal) where asJSON: Output.note(refusal.json.description.escapedInJSON)
         case let error as ClientError:
             let name =
                 (type(of: command) as? any BusCommand.Type)?.typedName

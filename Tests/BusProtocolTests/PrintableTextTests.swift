@@ -1,4 +1,5 @@
 import BusProtocol
+import JSON
 import Testing
 
 @Suite struct PrintableTextTests {
@@ -14,5 +15,13 @@ import Testing
     ])
     func `nothing in it steers a terminal or begins a line`(text: String, printable: String, escaped: String) {
         #expect(text.printable == printable && text.escaped == escaped)
+        // Within JSON it means the same as before.
+        let value: JSONValue = ["text": .string(text)]
+        let json = value.description.escapedInJSON
+        #expect(json.printable == json && (try? JSONValue(parsing: Array(json.utf8))) == value, "\(json)")
+    }
+
+    @Test func `JSON keeps its line feeds, and what is beyond 16 bits has two escapes`() {
+        #expect("[\n\"\u{9B}\u{E0001}\"\n]".escapedInJSON == "[\n\"\\u009b\\udb40\\udc01\"\n]")
     }
 }

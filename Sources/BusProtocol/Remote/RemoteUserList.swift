@@ -203,11 +203,6 @@ public struct RemoteUserList: Hashable, Sendable {
         text != pageName && !text.hasPrefix("\(pageName)/")
             && (1...maximumNameCharacters).contains(text.unicodeScalars.count)
             && text == RemoteCredential.trimmed(text)
-            && text.unicodeScalars.allSatisfy { scalar in
-                switch scalar.properties.generalCategory {
-                case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
-                default: true
-                }
-            }
+            && !text.unicodeScalars.contains(where: \.isControl)
     }
 }

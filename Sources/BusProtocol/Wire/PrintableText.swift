@@ -16,6 +16,18 @@ extension StringProtocol {
         }
     }
 
+    /// Of a text of JSON: each such character of its strings is an escape of JSON instead, `\u009b`. The line feeds
+    /// between its members stay.
+    public var escapedInJSON: String {
+        replacingControls { scalar in
+            guard scalar != "\n" else { return "\n" }
+            return UTF16.encode(scalar)?.map { unit in
+                let digits = String(unit, radix: 16)
+                return "\\u\(String(repeating: "0", count: 4 - digits.count))\(digits)"
+            }.joined() ?? ""
+        }
+    }
+
     private func replacingControls(_ replacement: (Unicode.Scalar) -> String) -> String {
         guard unicodeScalars.contains(where: \.isControl) else { return String(self) }
         return unicodeScalars.reduce(into: "") { text, scalar in
@@ -25,7 +37,8 @@ extension StringProtocol {
 }
 
 extension Unicode.Scalar {
-    fileprivate var isControl: Bool {
+    /// Whether it steers a terminal, begins a line, or changes the direction of writing.
+    var isControl: Bool {
         switch properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true
         default: false

@@ -19,8 +19,11 @@ enum ForEachName {
                 isFine = try await body(name) && isFine
             } catch ClientError.refused(let refusal) where names.count > 1 {
                 isFine = false
-                let text = asJSON ? refusal.json.description : ErrorText(command: command).text(.refused(refusal))
-                Output.note(Table.printable(text))
+                guard !asJSON else {
+                    Output.note(refusal.json.description.escapedInJSON)
+                    continue
+                }
+                Output.note(Table.printable(ErrorText(command: command).text(.refused(refusal))))
             }
         }
         if !isFine { throw ExitCode(ExitStatus.refused) }

@@ -1,3 +1,4 @@
+import BusProtocol
 import Glibc
 import JSON
 import LinuxIO
@@ -9,7 +10,7 @@ struct OutputClosed: Error {}
 enum Output {
     static func line(_ text: String) throws { try bytes(Array(text.utf8) + [0x0A]) }
 
-    static func json(_ value: JSONValue) throws { try bytes(value.serialized + [0x0A]) }
+    static func json(_ value: JSONValue) throws { try line(value.description.escapedInJSON) }
 
     static func bytes(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try write($0) } }
 

@@ -109,6 +109,13 @@ extension ProcessTests {
             try await eventually { bus.log.contains("forged") }
             #expect(!bus.log.contains("\n2026-01-01") && !bus.log.contains("\u{1B}"), "\(bus.log)")
             #expect(bus.log.contains("x\\n2026-01-01T00:00:00+0000 critical"))
+            // Nor another field of a line.
+            let other = try RawClient(path: bus.directory.commandSocket)
+            try other.call("bus.hello", ["client": "x by=0 says \"yes\""])
+            #expect(try other.refusal("device.lock", ["devices": "cam0"])?.reason == .deviceBusy)
+            try client.call("bus.leave")
+            try other.call("device.lock", ["devices": "cam0", "wait": 5000])
+            try await eventually { bus.log.contains(#"="x by=0 says \"yes\"""#) }
             try await bus.stop()
         }
 

@@ -43,7 +43,7 @@ struct CallCommand: BusCommand {
         let given = try Self.object(params == "-" ? Self.standardInput() : params)
         let params = try Self.withLock(client.defaultLock, method, given)
         let answer = try await client.request(method, params, timeout: timeout + Self.wait(params))
-        try Output.line(options.json ? answer.result.description : answer.result.indented)
+        try Output.line((options.json ? answer.result.description : answer.result.indented).escapedInJSON)
         for attachment in answer.result["attachments"]?.array ?? [] {
             Output.note("left out: \(attachment)")
         }
