@@ -128,6 +128,8 @@ public struct LibraryEntry: Hashable, Sendable {
     /// The file that whoever makes it holds with flock(2) for as long as it lives, absolute. nil: the one that its id
     /// stands for.
     public var lock: String?
+    /// Its file has its name, or may have had it: one that isn't there is looked for again.
+    public var isNamed = true
     /// Members that this version doesn't know, kept as they are.
     public private(set) var others: [String: JSONValue] = [:]
 
@@ -209,6 +211,7 @@ extension LibraryEntry {
         members["part"] = part.map { JSONValue($0) }
         members["owner"] = owner.json
         members["lock"] = lock.map(JSONValue.string)
+        if !isNamed { members["named"] = false }
         return .object(members)
     }
 
@@ -270,8 +273,21 @@ extension LibraryEntry {
         }
         self.owner = owner
         lock = text("lock")
+        isNamed = members.removeValue(forKey: "named")?.bool ?? true
         others = members
     }
+}
+
+extension LibraryEntry {
+    /// What the file of an entry is called in its folder until it has its name, where the file system has no files
+    /// without a name.
+    public static func temporary(_ id: String) -> String { ".\(id).part" }
+
+    /// The same of a live photo's movie.
+    public static func temporaryMovie(_ id: String) -> String { ".\(id).movie.part" }
+
+    /// The same of a movie's side-car.
+    public static func temporarySideCar(_ id: String) -> String { ".\(id).frames.part" }
 }
 
 extension FileIdentity {

@@ -18,12 +18,6 @@ public final class NewPhoto {
     /// As it is in the library now.
     public private(set) var entry: LibraryEntry
 
-    /// What its file is called in its folder before it is whole, where the file system has no files without a name.
-    public static func temporary(_ id: String) -> String { ".\(id).part" }
-
-    /// The same of a live photo's movie.
-    public static func temporaryMovie(_ id: String) -> String { ".\(id).movie.part" }
-
     /// Makes the files, which have no names yet, and enters them.
     ///
     /// - Parameters:
@@ -36,10 +30,12 @@ public final class NewPhoto {
         try library.makeFolder(for: entry.path)
         var entry = entry
         do throws(SystemError) {
-            file = try NewFile(entry.path, mode: library.mode(of: entry.path), temporary: Self.temporary(entry.id))
+            file = try NewFile(
+                entry.path, mode: library.mode(of: entry.path), temporary: LibraryEntry.temporary(entry.id))
             entry.file = try file.identity()
             if let path = entry.movie {
-                let movie = try NewFile(path, mode: library.mode(of: path), temporary: Self.temporaryMovie(entry.id))
+                let movie = try NewFile(
+                    path, mode: library.mode(of: path), temporary: LibraryEntry.temporaryMovie(entry.id))
                 entry.movieFile = try movie.identity()
                 self.movie = movie
             } else {

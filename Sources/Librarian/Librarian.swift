@@ -187,7 +187,7 @@ public struct Librarian {
     func shown(_ entry: LibraryEntry) -> JSONValue {
         var shown = entry
         (shown.lock, shown.file, shown.sideCarFile, shown.coverFile) = (nil, nil, nil, nil)
-        shown.movieFile = nil
+        (shown.movieFile, shown.isNamed) = (nil, true)
         var (isMissing, lacksMovie) = (false, false)
         do throws(SystemError) {
             let folder = try HeldFolder(of: entry.path, library: library)

@@ -12,8 +12,7 @@ extension Librarian {
         case settled(LibraryEntry)
         /// Somebody makes it.
         case recording
-        /// A take that was not joined to its end, of which nothing is left but its segments, or a photo that has no
-        /// file.
+        /// A take that was not joined to its end, of which nothing is left but its segments, or what has no file.
         case removed
         /// It is left as it was, for another time.
         case failed(String)
@@ -107,9 +106,9 @@ extension Librarian {
             return .settled(entry)
         }
         // Another file in its place is not its own.
-        try remove(found.path, orCalled: NewPhoto.temporary(found.id), found.file)
+        try remove(found.path, orCalled: LibraryEntry.temporary(found.id), found.file)
         if let movie = found.movie {
-            try remove(movie, orCalled: NewPhoto.temporaryMovie(found.id), found.movieFile)
+            try remove(movie, orCalled: LibraryEntry.temporaryMovie(found.id), found.movieFile)
         }
         try library.remove(found.id)
         return .removed
@@ -139,8 +138,18 @@ extension Librarian {
         }
     }
 
-    // Nobody knows which file is its own.
+    // Nobody knows which file is its own: earlier versions entered a movie before it had one.
     private func settle(_ found: LibraryEntry) throws(LibraryError) -> Outcome {
+        let isThere: Bool
+        do throws(SystemError) {
+            isThere = try HeldFolder(of: found.path, library: library).size() != nil
+        } catch {
+            return .failed("\(error)")
+        }
+        guard isThere else {
+            try library.remove(found.id)
+            return .removed
+        }
         var entry = found
         entry.state = .damaged
         entry.reason = entry.reason ?? "recorderCrashed"
@@ -151,23 +160,33 @@ extension Librarian {
 
     private func mend(_ found: LibraryEntry, _ file: FileIdentity) throws(LibraryError) -> Outcome {
         do throws(SystemError) {
-            // It may be on a disk that isn't here.
-            return try HeldFolder(of: found.path, library: library).withFile(file, O_RDWR) {
-                (descriptor) throws(SystemError) in
+            let folder = try HeldFolder(of: found.path, library: library)
+            let outcome = try folder.withFile(file, O_RDWR) { (descriptor) throws(SystemError) -> Outcome in
                 do throws(SystemError) {
                     try WholeFileLock.take(descriptor)
                 } catch {
                     return error.isWouldBlock || error.code == EACCES ? .recording : .failed("\(error)")
                 }
                 return mend(found, descriptor)
-            } ?? .failed("its file \(found.path) is not there")
+            }
+            if let outcome { return outcome }
+            // It may be on a disk that isn't here.
+            guard !found.isNamed else { return .failed("its file \(found.path) is not there") }
         } catch {
-            return .failed("\(error)")
+            guard !found.isNamed, error.code == ENOENT else { return .failed("\(error)") }
         }
+        // Its recorder died before it had given the file its name.
+        try remove(found.path, orCalled: LibraryEntry.temporary(found.id), file)
+        if let sideCar = found.sideCar {
+            try remove(sideCar, orCalled: LibraryEntry.temporarySideCar(found.id), found.sideCarFile)
+        }
+        try library.remove(found.id)
+        return .removed
     }
 
     private func mend(_ found: LibraryEntry, _ descriptor: Int32) -> Outcome {
         var entry = found
+        entry.isNamed = true
         do throws(MovieError) {
             let inspection = try MovieRepair.repair(descriptor, entry.path)
             entry.duration = inspection.duration / 1_000_000
@@ -199,9 +218,11 @@ extension Librarian {
     private func mendSideCar(_ entry: inout LibraryEntry) {
         guard let sideCar = entry.sideCar, let file = entry.sideCarFile else { return }
         do throws(SystemError) {
-            _ = try HeldFolder(of: sideCar, library: library).withFile(file, O_RDWR) {
-                (descriptor) throws(SystemError) in try SideCarRepair.repair(descriptor, sideCar)
+            let folder = try HeldFolder(of: sideCar, library: library)
+            let repaired: Void? = try folder.withFile(file, O_RDWR) { (descriptor) throws(SystemError) in
+                try SideCarRepair.repair(descriptor, sideCar)
             }
+            if repaired == nil { (entry.sideCar, entry.sideCarFile) = (nil, nil) }
         } catch {
             if entry.problem == nil, error.code != ENOENT {
                 entry.problem = "its side-car can't be mended: \(error)"

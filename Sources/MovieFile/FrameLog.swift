@@ -12,29 +12,41 @@ public final class FrameLog {
     /// Lines so far.
     public private(set) var lines: UInt64 = 0
 
-    private let file: FileDescriptor
+    private let file: NewFile
     private let room: UnsafeMutableRawBufferPointer
     private var used = 0
 
     // Three numbers of at most twenty digits, and what is around them.
     private static let longestLine = 128
 
+    /// Makes the file, which has no name yet.
+    ///
     /// - Parameters:
     ///   - name: what it is called, if the path is but a way to it.
-    ///   - mode: exactly that, whatever the umask is; nil: as the umask lets any file be read.
+    ///   - mode: as of ``NewFile``.
+    ///   - temporary: likewise.
     /// - Throws: `EEXIST`; nothing is overwritten.
     public init(
-        _ path: String, as name: String? = nil, mode: UInt32? = nil, bufferBytes: Int = 1 << 16
+        _ path: String, as name: String? = nil, mode: UInt32? = nil, temporary: String? = nil,
+        bufferBytes: Int = 1 << 16
     ) throws(SystemError) {
         self.path = name ?? path
-        file = try FileDescriptor.new(path, O_WRONLY, mode: mode)
+        file = try NewFile(path, mode: mode, temporary: temporary)
         room = .allocate(byteCount: max(bufferBytes, Self.longestLine), alignment: 16)
     }
 
     deinit { room.deallocate() }
 
     /// Which file it is.
-    public func identity() throws(SystemError) -> FileIdentity { try FileIdentity(file.rawValue) }
+    public func identity() throws(SystemError) -> FileIdentity { try file.identity() }
+
+    /// Gives it its name, for good.
+    ///
+    /// - Throws: `EEXIST`; nothing is overwritten.
+    public func publish() throws(SystemError) { try file.publish() }
+
+    /// Takes its name from it again, if it has one.
+    public func withdraw() { file.withdraw() }
 
     /// Adds a line.
     ///
@@ -72,7 +84,7 @@ public final class FrameLog {
     /// Waits until all lines are on the disk.
     public func sync() throws(SystemError) {
         try flush()
-        try check("fsync", path) { fsync(file.rawValue) }
+        try file.sync()
     }
 
     private func flush() throws(SystemError) {

@@ -73,10 +73,9 @@ public enum MovieJoin {
         if let likeness, !isEncoded, isKept(likeness, preset) {
             return try copy(segments, file, isEncoded: false, progress)
         }
-        let part = "\(path).\(getpid()).encoded"
         guard
             let writer = try SegmentEncoder.encode(
-                segments, to: part, preset ?? .size1280x720, { progress($0 / 10 * 9) })
+                segments, to: "\(path).encoded", preset ?? .size1280x720, { progress($0 / 10 * 9) })
         else { return nil }
         // What was encoded is copied, which takes less; a slow disk may take minutes all the same.
         let encoded = writer.statistics.recordedDuration / 10 * 9

@@ -52,12 +52,15 @@ public final class MovieWriter {
     ///
     /// - Parameters:
     ///   - mode: of the file, exactly that, whatever the umask is; nil: as the umask lets any file be read.
-    ///   - made: is told which file it is as soon as it is there, before there is anything in it. If it throws, the
-    ///     file is removed.
+    ///   - temporary: what it is called in its folder until it has its name, where the file system has no files without
+    ///     a name; nil: a name that no other process that lives uses.
+    ///   - isNamed: false: it never gets its name, and is gone when this is.
+    ///   - made: is told which file it is, before it has its name, and before there is anything in it. If it throws,
+    ///     nothing is left of the file.
     /// - Throws: ``MovieError/unsupported(_:)`` before there is a file.
     public init(
-        _ path: String, _ configuration: MovieConfiguration, mode: UInt32? = nil,
-        made: (FileIdentity) throws(MovieError) -> Void = { _ in }
+        _ path: String, _ configuration: MovieConfiguration, mode: UInt32? = nil, temporary: String? = nil,
+        isNamed: Bool = true, made: (FileIdentity) throws(MovieError) -> Void = { _ in }
     ) throws(MovieError) {
         self.path = path
         self.configuration = configuration
@@ -74,12 +77,17 @@ public final class MovieWriter {
         } catch {
             throw .media(error)
         }
-        do throws(SystemError) { file = try MovieFile(path, mode: mode) } catch { throw .file(error) }
+        do throws(SystemError) {
+            file = try MovieFile(path, mode: mode, temporary: temporary)
+        } catch {
+            throw .file(error)
+        }
         do throws(MovieError) {
             try made(identity())
+            do throws(SystemError) { if isNamed { try file.publish() } } catch { throw .file(error) }
             try writeBeginning()
         } catch {
-            unlink(path)
+            file.withdraw()
             throw error
         }
     }
@@ -101,12 +109,7 @@ public final class MovieWriter {
         } catch {
             throw .media(error)
         }
-        do throws(SystemError) {
-            try file.sync()
-            try file.syncDirectory()
-        } catch {
-            throw .file(error)
-        }
+        do throws(SystemError) { try file.sync() } catch { throw .file(error) }
         statistics.syncedSize = file.syncedSize
         statistics.recordedFileSize = file.syncedSize
     }
@@ -384,7 +387,6 @@ public final class MovieWriter {
         muxer = nil
         do throws(SystemError) {
             statistics.recordedFileSize = try file.size()
-            try file.syncDirectory()
         } catch {
             throw .file(error)
         }
@@ -419,7 +421,7 @@ public final class MovieWriter {
         guard stage != .closed else { return }
         stage = .closed
         muxer = nil
-        unlink(path)
-        try? file.syncDirectory()
+        file.withdraw()
+        try? File.syncFolder(of: path)
     }
 }

@@ -8,7 +8,7 @@ enum SegmentEncoder {
     /// Nanoseconds: no movie lasts longer.
     private static let longest: Int64 = 10 * 365 * 86_400_000_000_000
 
-    /// - Parameter path: of a new file, which loses its name at once: it is there as long as its writer lives.
+    /// - Parameter path: what a new file is called that never gets a name: it is there as long as its writer lives.
     /// - Returns: what has written it; nil if it was to end.
     static func encode(
         _ segments: [String], to path: String, _ preset: ExportPreset, _ progress: (Int64) -> Bool
@@ -18,7 +18,7 @@ enum SegmentEncoder {
         guard let (configuration, canvas) = plan else {
             throw .unsupported("sound alone that is not of one kind")
         }
-        let writer = try MovieWriter(path, configuration, mode: 0o600) { _ in unlink(path) }
+        let writer = try MovieWriter(path, configuration, mode: 0o600, isNamed: false)
         writer.startSession(atSourceTime: 0)
         var heard: Int64 = 0
         for segment in segments {

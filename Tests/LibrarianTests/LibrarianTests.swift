@@ -203,6 +203,35 @@ import Testing
         #expect(try ask(.get("m9"))["entry"]?["problem"]?.string?.isEmpty == false)
     }
 
+    /// Its recorder was killed between the entry and the file's name, on a file system that has files without a name or
+    /// on one that hasn't; or just after that.
+    @Test(arguments: [nil, "temporary", "name"])
+    func aMovieWhoseFileNeverHadItsNameIsRemoved(_ place: String?) throws {
+        let left = try LeftMovie(library, id: "aa11", cut: 1)
+        let (path, sideCar) = (left.entry.path, try #require(left.entry.sideCar))
+        var entry = left.entry
+        entry.isNamed = false
+        try library.replace(entry)
+        let folder = path[..<(try #require(path.lastIndex(of: "/")))]
+        let (temporary, other) = ("\(folder)/.aa11.part", "\(folder)/.aa11.frames.part")
+        if place == "temporary" {
+            rename(path, temporary)
+            rename(sideCar, other)
+        } else if place == nil {
+            unlink(path)
+        }
+        #expect(try ask(.left)["ids"] == ["aa11"])
+        let answer = try ask(.recover("aa11"))
+        if place == "name" {
+            #expect(answer["entries"]?[0]?["state"] == "recovered" && answer["entries"]?[0]?["named"] == nil)
+            #expect(try library.entry("aa11")?.isNamed == true)
+        } else {
+            #expect(answer == ["entries": [], "failed": [], "recording": 0])
+            #expect(try library.entry("aa11") == nil)
+            for path in [path, sideCar, temporary, other] { #expect(access(path, F_OK) != 0, "\(path)") }
+        }
+    }
+
     @Test func aFileThatIsNotThereIsLookedForAgain() throws {
         let left = try LeftMovie(library, id: "aa11", cut: 1)
         let (path, away) = (left.entry.path, "\(scratch.path)/away.mp4")

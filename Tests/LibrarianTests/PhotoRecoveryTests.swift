@@ -141,9 +141,9 @@ import Testing
             let file = try FileDescriptor(opening: "\(folder)/\(name)", O_RDONLY)
             return try FileIdentity(file.rawValue)
         }
-        entry.file = try make(NewPhoto.temporary("aa11"))
+        entry.file = try make(LibraryEntry.temporary("aa11"))
         entry.movie = "\(folder)/aa11.mov"
-        entry.movieFile = try make(NewPhoto.temporaryMovie("aa11"))
+        entry.movieFile = try make(LibraryEntry.temporaryMovie("aa11"))
         try library.replace(entry)
         _ = try ask(.recover("aa11"))
         #expect(files() == [])

@@ -11,6 +11,8 @@ import Testing
     @Test func hasALineForEachFrame() throws {
         let path = "\(scratch.path)/frames.jsonl"
         let log = try FrameLog(path, bufferBytes: 256)
+        #expect(access(path, F_OK) != 0)
+        try log.publish()
         var expected = ""
         let numbers: [(Int64, UInt64, UInt64)] = [
             (0, 0, 0), (1_234_567_890_123, 42, 3), (-17, 9, 10), (.max, .max, 99), (.min, 1, .max),
@@ -22,12 +24,14 @@ import Testing
         try log.sync()
         #expect(String(decoding: try File.read(path, limit: 10000), as: UTF8.self) == expected)
         #expect(log.lines == 10)
+        #expect(throws: SystemError.self) { try log.publish() }
         #expect(throws: SystemError.self) { try FrameLog(path) }
     }
 
     @Test func saysFirstWhatIsOfAllFrames() throws {
         let path = "\(scratch.path)/head.jsonl"
         let log = try FrameLog(path, bufferBytes: 256)
+        try log.publish()
         try log.append(line: #"{"movie":"m"}"#)
         try log.append(timestamp: 1, sequence: 2, dropped: 3)
         let long = String(repeating: "x", count: 255)

@@ -13,16 +13,6 @@ public struct FileDescriptor: ~Copyable, Sendable {
         rawValue = try check("open", path) { open(path, flags | O_CLOEXEC, mode) }
     }
 
-    /// Makes a new file; `EEXIST` where something has its name.
-    ///
-    /// - Parameter mode: exactly that, whatever the umask is; nil: 0644, as far as the umask lets it.
-    public static func new(_ path: String, _ flags: Int32, mode: UInt32?) throws(SystemError) -> FileDescriptor {
-        let file = try FileDescriptor(opening: path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode ?? 0o644)
-        let descriptor = file.rawValue
-        if let mode { try check("fchmod", path) { fchmod(descriptor, mode) } }
-        return file
-    }
-
     /// Opens a file to read, by a path of which others may have made parts, and without waiting for anybody.
     ///
     /// - Parameter path: absolute. Links on the way are followed where root or this process's user made them.

@@ -39,14 +39,14 @@ public final class NewFile: @unchecked Sendable {
             let temporary = name.map { "\(folder)/\($0)" } ?? "\(path).\(getpid()).part"
             if name != nil { unlink(temporary) }
             do throws(SystemError) {
-                file = try FileDescriptor.new(temporary, O_RDWR, mode: mode)
+                file = try FileDescriptor(
+                    opening: temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode ?? 0o644)
             } catch {
                 throw error.ofMaking(path)
             }
             self.temporary = temporary
         }
         let descriptor = file.rawValue
-        // The same of a file without a name.
         if let mode { try check("fchmod", path) { fchmod(descriptor, mode) } }
         try? WholeFileLock.take(descriptor)
     }

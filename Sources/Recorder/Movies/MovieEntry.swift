@@ -14,7 +14,7 @@ struct MovieEntry {
     private var entry: LibraryEntry
     private let logger: Logger
 
-    /// Enters the movie as being recorded, before it has a file, and makes the folder of that.
+    /// Opens the library, and makes the folder of the file.
     ///
     /// - Parameters:
     ///   - path: of the file, without links but those on the way to the library.
@@ -36,7 +36,6 @@ struct MovieEntry {
         do throws(LibraryError) {
             library = try CaptureLibrary(folder, isShared: request.isLibraryShared)
             try library.makeFolder(for: path)
-            try library.add(entry)
         } catch {
             logger.error("the capture library doesn't take the movie", metadata: ["error": "\(error)"])
             if try CaptureLibrary(folder, isMade: false).contains(path) { throw error }
@@ -49,21 +48,38 @@ struct MovieEntry {
     /// The mode of what is made for it; nil: as that of any file.
     var mode: UInt32? { library.mode(of: entry.path) }
 
-    /// The file has been made, and its side-car if it has one: only these are ever mended or removed for this entry.
+    /// Enters the movie as being recorded. Its file has been made, and its side-car if it has one, and they have no
+    /// names yet: only these are ever mended or removed for this entry, and none is there that has none.
     ///
-    /// - Throws: as ``init(_:at:video:audio:logger:)``.
-    mutating func made(_ file: FileIdentity, sideCar: FrameLog?) throws(LibraryError) {
+    /// - Returns: false: it can't be entered, and lies elsewhere.
+    /// - Throws: as ``init(_:path:at:video:audio:logger:)``.
+    mutating func add(_ file: FileIdentity, sideCar: FrameLog?) throws(LibraryError) -> Bool {
         entry.file = file
-        if let sideCar {
-            do throws(SystemError) { entry.sideCarFile = try sideCar.identity() } catch { throw .file(error) }
-            entry.sideCar = sideCar.path
-        }
+        entry.isNamed = false
         do throws(LibraryError) {
-            try library.replace(entry)
+            if let sideCar {
+                do throws(SystemError) { entry.sideCarFile = try sideCar.identity() } catch { throw .file(error) }
+                entry.sideCar = sideCar.path
+            }
+            try library.add(entry)
+            return true
         } catch {
-            logger.error("the capture library doesn't take the movie's file", metadata: ["error": "\(error)"])
+            logger.error("the capture library doesn't take the movie", metadata: ["error": "\(error)"])
             if library.contains(entry.path) { throw error }
+            return false
         }
+    }
+
+    /// The file has its name.
+    mutating func named() {
+        entry.isNamed = true
+        told { () throws(LibraryError) in try library.replace(entry) }
+    }
+
+    /// There is no side-car.
+    mutating func lacksSideCar() {
+        (entry.sideCar, entry.sideCarFile) = (nil, nil)
+        told { () throws(LibraryError) in try library.replace(entry) }
     }
 
     /// The movie goes on with another camera.

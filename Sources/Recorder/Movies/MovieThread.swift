@@ -309,7 +309,7 @@ final class MovieThread: @unchecked Sendable {
             mailbox.tell(video: video ?? .null, audio: audio ?? .null)
             return writer
         } catch {
-            if log != nil { File.remove(path + Self.sideCarEnding) }
+            log?.withdraw()
             log = nil
             entry?.remove()
             entry = nil
@@ -327,7 +327,7 @@ final class MovieThread: @unchecked Sendable {
                 url, video: configuration.video, audio: configuration.audio, frameRate: configuration.frameRate,
                 maxDuration: configuration.limits.maxRecordedDuration, mailbox)
         }
-        // Before there is a file, so that none is left that nobody knows of. The library's own folders are made by it.
+        // The library's own folders are made by it.
         let isOfLibrary = request.library.map { MoviePlace.contains($0, request.path) } ?? false
         var place = request.path
         do throws(SystemError) { if !isOfLibrary { place = try openFolder() } } catch { throw .file(error) }
@@ -337,10 +337,27 @@ final class MovieThread: @unchecked Sendable {
             throw error.movieError
         }
         do throws(SystemError) { if isOfLibrary { try openFolder() } } catch { throw .file(error) }
-        let writer = try MovieWriter(path, configuration, mode: entry?.mode) { (file) throws(MovieError) in
+        // Entered before it has a name, so that none is left that nobody knows of.
+        let temporary = LibraryEntry.temporary(request.movie)
+        let writer = try MovieWriter(
+            path, configuration, mode: entry?.mode, temporary: temporary
+        ) { (file) throws(MovieError) in
             openLog(time)
-            do throws(LibraryError) { try entry?.made(file, sideCar: log) } catch { throw error.movieError }
+            do throws(LibraryError) {
+                if try entry?.add(file, sideCar: log) == false { entry = nil }
+            } catch {
+                // What has its id is not its own.
+                entry = nil
+                throw error.movieError
+            }
+            do throws(SystemError) {
+                try log?.publish()
+            } catch {
+                giveUpLog(error)
+                entry?.lacksSideCar()
+            }
         }
+        entry?.named()
         writer.startSession(atSourceTime: time)
         return writer
     }
@@ -370,15 +387,16 @@ final class MovieThread: @unchecked Sendable {
         }
     }
 
-    // The movie's file has just been made, so that a side-car which lies there already is of one that is there no more.
+    // No file has the movie's name, so that a side-car which lies there already is of one that is there no more.
     private func makeLog() throws(SystemError) -> FrameLog {
         let (place, name) = (path + Self.sideCarEnding, (entry?.path ?? request.path) + Self.sideCarEnding)
+        let temporary = LibraryEntry.temporarySideCar(request.movie)
         do throws(SystemError) {
-            return try FrameLog(place, as: name, mode: entry?.mode)
+            return try FrameLog(place, as: name, mode: entry?.mode, temporary: temporary)
         } catch {
             guard error.code == EEXIST, SideCar.isOne(place) else { throw error }
             File.remove(place)
-            return try FrameLog(place, as: name, mode: entry?.mode)
+            return try FrameLog(place, as: name, mode: entry?.mode, temporary: temporary)
         }
     }
 
@@ -397,7 +415,7 @@ final class MovieThread: @unchecked Sendable {
         }
         if end.isCancelled {
             writer.cancelWriting()
-            if log != nil { File.remove(path + Self.sideCarEnding) }
+            log?.withdraw()
             entry?.remove()
             return MovieResult(end.reason, error: end.error, path: request.path, isKept: false)
         }
@@ -425,7 +443,7 @@ final class MovieThread: @unchecked Sendable {
         } else if request.url == nil {
             // Nothing that anybody could look at.
             File.remove(path)
-            if log != nil { File.remove(path + Self.sideCarEnding) }
+            log?.withdraw()
             entry?.remove()
         }
         return result
