@@ -158,13 +158,16 @@ final class ConfigurationService {
         completion: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
         guard let worker = workers[device] else {
-            return completion(.failure(.deviceNotFound(device, known: [])))
+            return completion(.failure(.deviceNotFound(device, known: workers.deviceIDs)))
         }
         let give = { worker.order(action, fence: run.batch.fence, completion: completion) }
-        if case .prepare = action, worker.state == .starting {
-            worker.whenReady(withinMilliseconds: Self.patience, give)
+        guard case .prepare = action else { return give() }
+        // What is prepared after the end of its change, which another device may have refused, would never be over.
+        let prepare = { if !run.transaction.isFinished { give() } }
+        if worker.state == .starting {
+            worker.whenReady(withinMilliseconds: Self.patience, prepare)
         } else {
-            give()
+            prepare()
         }
     }
 

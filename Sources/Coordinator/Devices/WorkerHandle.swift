@@ -268,14 +268,23 @@ final class WorkerHandle {
             ["device": .string(device.id)])
     }
 
+    /// Its device has gone, or has another id now.
+    var gone: BusError {
+        BusError(
+            .deviceDisconnected, "\(device.id) is not connected any more, or has another name.",
+            ["device": .string(device.id)])
+    }
+
     /// Orders the worker to end, and kills it at the deadline (monotonic).
-    func stop(by deadline: Int64) {
+    ///
+    /// - Parameter error: of what it was asked and has not answered.
+    func stop(by deadline: Int64, _ error: BusError) {
         process.stop(by: deadline)
         for order in orders.values { loop.cancel(order.timer) }
         let unanswered = orders.values
         orders = [:]
         for order in unanswered {
-            order.completion(.failure(BusError(.shuttingDown, "The bus is shutting down; try again when it is back.")))
+            order.completion(.failure(error))
         }
         // It does not get ready any more. Not from within: the devices are being changed.
         loop.schedule(at: 0) { [readers] in readers.tell() }

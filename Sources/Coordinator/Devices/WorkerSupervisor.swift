@@ -221,7 +221,7 @@ final class WorkerSupervisor {
     private func remove(_ id: String, _ worker: WorkerHandle, isTaken: Bool = false) {
         all[id] = nil
         leaving.append(worker)
-        worker.stop(by: MonotonicClock.now() + 3_000_000_000)
+        worker.stop(by: MonotonicClock.now() + 3_000_000_000, worker.gone)
         if worker.isGone { ended(worker) }
         if !isTaken { observer?.deviceChanged(id, nil) }
     }
@@ -251,7 +251,7 @@ final class WorkerSupervisor {
     func stopAll(by deadline: Int64, then body: @escaping () -> Void) {
         whenAllHaveEnded = body
         for worker in all.values {
-            worker.stop(by: deadline)
+            worker.stop(by: deadline, MovieRegistry.shuttingDown)
             // One that was to be started again in a moment has no end to come.
             if worker.isGone { ended(worker) }
         }

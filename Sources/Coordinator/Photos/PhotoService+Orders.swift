@@ -175,10 +175,7 @@ extension PhotoService {
                 // One that only didn't answer in time may be about it still, and have the camera for that.
                 worker.order(.dropPhoto(job: run.request.id))
             }
-            // A worker is ended also when its camera gets another name, which is no end of the bus.
-            completion(
-                run.request.camera(uniqueID)?.device.id ?? device,
-                result.mapError { $0.reason == .shuttingDown ? Self.gone(device) : $0 })
+            completion(run.request.camera(uniqueID)?.device.id ?? device, result)
         }
     }
 

@@ -58,6 +58,26 @@ extension ProcessTests {
             func inject(_ fault: JSONValue) throws { try client.call("fault.inject", fault) }
         }
 
+        @Test func `changes whose first camera has no process leave nothing in the second`() async throws {
+            let rig = try await Rig()
+            // More than a worker keeps, while the first is not even starting.
+            var refusals = 0
+            try await eventually {
+                guard let pid = try rig.bus.workerPID("cam0") else { return false }
+                kill(pid, SIGKILL)
+                try await eventually { try rig.bus.workerPID("cam0") != pid }
+                for _ in 0..<20 { try rig.client.start("device.configure", rig.wanted) }
+                for _ in 0..<20 {
+                    if case .failure = try rig.client.reply(within: 30).result { refusals += 1 }
+                }
+                return refusals > 20
+            }
+            let set = try rig.client.call(
+                "device.set", ["device": "cam1", "lock": rig.lock, "controls": ["gain": 33]])
+            #expect(set["verdict"] == "valid", "\(set)")
+            try await rig.bus.stop()
+        }
+
         /// What the second camera refuses, once it is set.
         @Test(arguments: ["contrast", nil])
         func `what the second refuses when it is made is taken back on the first`(_ control: String?) async throws {
