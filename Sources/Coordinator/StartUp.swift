@@ -22,7 +22,7 @@ enum StartUp {
     static func readConfiguration(_ path: String?) throws(CoordinatorStartError) -> Configuration {
         guard let path else { return Configuration() }
         do {
-            let bytes = try File.read(path, limit: 1 << 20)
+            let bytes = try File.readAtOnce(path, limit: 1 << 20)
             guard let text = String(validating: bytes, as: UTF8.self) else {
                 throw CoordinatorStartError(description: "\(path) is not valid UTF-8")
             }

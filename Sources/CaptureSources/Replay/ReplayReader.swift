@@ -98,7 +98,7 @@ private final class FolderReplayReader: ReplayReader {
         guard index < paths.count else { return nil }
         reader = nil
         guard image != nil else {
-            bytes = (try? File.read(paths[index], limit: Self.maximumBytes)) ?? []
+            bytes = (try? File.readAtOnce(paths[index], limit: Self.maximumBytes)) ?? []
             return ReplayFrame(time: nil, isDamaged: bytes.isEmpty)
         }
         // Opened and decoded as a movie of one picture.

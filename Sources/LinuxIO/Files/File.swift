@@ -50,7 +50,7 @@ public enum File {
         var status = stat()
         try check("fstat", path) { fstat(file.rawValue, &status) }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw SystemError(code: EINVAL, operation: "read", subject: path)
+            throw SystemError(code: EINVAL, operation: "read as a plain file", subject: path)
         }
         guard isTrusted(status) else { throw SystemError(code: EPERM, operation: "read", subject: path) }
         return try read(file, path, limit: limit)
