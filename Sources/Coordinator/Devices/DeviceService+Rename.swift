@@ -98,6 +98,8 @@ extension DeviceService {
             // The next request with the new id finds it ready.
             worker.whenReady(withinMilliseconds: worker.device.isPlugged ? WorkerHandle.patience : 0) { [weak self] in
                 guard let self else { return }
+                // The name is kept, but nothing serves the device under it, as where the runtime directory is full.
+                if worker.device.isPlugged, !worker.isRunning { return respond(.failure(worker.notReady)) }
                 let result: JSONValue = ["device": publisher.value(of: worker)]
                 respond(.success(result.marked(isKept: isKept)))
             }
