@@ -3,8 +3,9 @@ import CaptureCore
 import FFmpeg
 import Glibc
 import LinuxIO
-import MovieFile
 import Testing
+
+@testable import MovieFile
 
 @Suite struct MovieWriterTests {
     private let scratch: TemporaryDirectory
@@ -185,6 +186,25 @@ import Testing
             guard case .file(let error) = error, error.code == EEXIST else { throw error }
         }
         #expect(try File.read(path, limit: 100) == [1, 2, 3])
+    }
+
+    /// Whatever the umask is, and also while it is made.
+    @Test(arguments: [true, false]) func isCalledSoWhenWhoMadeItKnowsIt(_ isNamed: Bool) throws {
+        let folder = try TemporaryDirectory()
+        let path = "\(folder.path)/movie.mp4"
+        let configuration = MovieConfiguration(.mp4, video: .motionJPEG(Self.size))
+        var identity: FileIdentity?
+        let writer = try MovieWriter(path, configuration, mode: 0o666, isNamed: isNamed) {
+            identity = $0
+            #expect(Directory.names(folder.path) == [])
+        }
+        #expect(Directory.names(folder.path) == (isNamed ? ["movie.mp4"] : []))
+        let file = try FileDescriptor(opening: writer.openPath, O_RDONLY)
+        var status = stat()
+        #expect(fstat(file.rawValue, &status) == 0 && status.st_mode == S_IFREG | 0o666)
+        #expect(try FileIdentity(file.rawValue) == identity)
+        writer.cancelWriting()
+        #expect(Directory.names(folder.path) == [])
     }
 
     @Test(arguments: MovieFileType.allCases) func whatTheEncoderHoldsBackIsInTheMovie(_ type: MovieFileType)
