@@ -59,6 +59,9 @@ public struct MovieProgress: Hashable, Sendable {
     public var sideCarProblem: String?
     /// Ids of devices that have given something, and give nothing now.
     public var waitingFor: [String] = []
+    /// Of a recorder of live photos: the limit that keeps the camera from giving it the rendition that it needs; nil:
+    /// none does.
+    public var refusal: BusError?
 
     public init(_ stage: Stage) { self.stage = stage }
 
@@ -72,7 +75,7 @@ public struct MovieProgress: Hashable, Sendable {
             "connected": connected.map(JSONValue.bool), "reconnects": reconnects.map { JSONValue($0) },
             "blank": blank.isEmpty ? nil : JSONValue(blank.map(\.rawValue).sorted()),
             "sideCarProblem": sideCarProblem.map(JSONValue.string),
-            "waitingFor": waitingFor.isEmpty ? nil : JSONValue(waitingFor),
+            "waitingFor": waitingFor.isEmpty ? nil : JSONValue(waitingFor), "refusal": refusal?.json,
         ])
     }
 
@@ -104,6 +107,7 @@ public struct MovieProgress: Hashable, Sendable {
         blank = Set(json["blank"]?.array?.compactMap { $0.string.flatMap(AuthorizationMedia.init) } ?? [])
         sideCarProblem = json["sideCarProblem"]?.string
         waitingFor = json["waitingFor"]?.array?.compactMap(\.string) ?? []
+        refusal = json["refusal"].map { BusError(wire: $0) }
     }
 }
 

@@ -66,4 +66,9 @@ extension BusError {
             .interrupted, "The live photo has no movie: \(why). Take it again.",
             ["interruption": "livePhotoMovie"])
     }
+
+    /// A live photo has no movie, because its camera does not give the pictures for it: as that error, for this photo.
+    public static func livePhotoMovie(refused error: BusError) -> BusError {
+        BusError(error.reason, "The live photo has no movie: \(error.message)", error.data)
+    }
 }

@@ -69,6 +69,8 @@ final class LivePhotoSupervisor {
 
         /// There is a picture that a movie can begin with.
         var isReady: Bool { progress.map { $0.recordedDuration > 0 } ?? false }
+        /// Why none comes, if it does not come by itself soon.
+        var refusal: BusError? { isReady ? nil : progress?.refusal.map { .livePhotoMovie(refused: $0) } }
     }
 
     /// A movie that is being made, or is made and not fetched.
@@ -216,7 +218,7 @@ final class LivePhotoSupervisor {
 
     private func progressed(_ line: Line, _ progress: MovieProgress) {
         line.progress = progress
-        if line.isReady { settle(line) }
+        if line.isReady || line.refusal != nil { settle(line) }
         let past = past(of: line.session) ?? 0
         guard past != line.told, past == Self.reach || past < line.told else { return }
         line.told = past
@@ -264,9 +266,12 @@ final class LivePhotoSupervisor {
 
     // MARK: Their movies
 
+    /// Why no movie can be made of a session now; nil: one can, or that is not known yet.
+    func refusal(_ session: String) -> BusError? { lines[session]?.refusal }
+
     /// Calls the body when a picture is held for a session, or can't be.
     func whenReady(_ session: String, _ body: @escaping () -> Void) {
-        guard let line = lines[session], !line.isReady else { return body() }
+        guard let line = lines[session], !line.isReady, line.refusal == nil else { return body() }
         let timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak line] in
             guard let self, let line else { return }
             settle(line)

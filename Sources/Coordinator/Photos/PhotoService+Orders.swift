@@ -22,6 +22,7 @@ extension PhotoService {
         // One that comes as soon as the session runs is not to be without its own picture.
         live.whenReady(session) { [weak self] in
             guard let self, isWanted(run) else { return }
+            if let refusal = live.refusal(session) { return end(request.id, refusal) }
             beginNow(run)
         }
     }

@@ -56,7 +56,10 @@ final class PictureReceiver: @unchecked Sendable {
         self.mailbox = mailbox
         self.number = number
         self.logger = logger
-        wait.onChange = { [mailbox] in mailbox.setWaiting(for: camera.id, $0) }
+        wait.onChange = { [mailbox] isWaiting in
+            mailbox.setWaiting(for: camera.id, isWaiting)
+            if !isWaiting { mailbox.setRefusal(nil) }
+        }
     }
 
     /// Returns when the movie ends or continues with another camera, or when the permission for pictures has ended.
@@ -103,6 +106,7 @@ final class PictureReceiver: @unchecked Sendable {
         switch error {
         case .refused(let reason):
             wait.begin(reason)
+            mailbox.setRefusal(reason.reason == .limitExceeded ? reason : nil)
             // That doesn't pass.
             if reason.reason == .formatUnsupported || reason.reason == .invalidParams { refuse(reason) }
         case .unreadable(let text), .gone(let text):

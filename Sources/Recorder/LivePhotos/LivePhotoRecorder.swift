@@ -157,6 +157,7 @@ public final class LivePhotoRecorder {
         progress.recordedDuration = mailbox.isEnding ? 0 : figures.statistics.recordedDuration / 1_000_000
         progress.dropped = dropped
         progress.waitingFor = mailbox.waiting
+        progress.refusal = mailbox.refusal
         return progress
     }
 

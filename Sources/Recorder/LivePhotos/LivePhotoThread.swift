@@ -192,7 +192,8 @@ final class LivePhotoThread: @unchecked Sendable {
         guard !movies.isEmpty else { return false }
         guard let past, let decoder else {
             guard let movie = movies.first(where: { isOver($0, nil) }) else { return false }
-            give(up: movie, .livePhotoMovie("no picture comes from the camera"))
+            let refusal = mailbox.refusal.map { BusError.livePhotoMovie(refused: $0) }
+            give(up: movie, refusal ?? .livePhotoMovie("no picture comes from the camera"))
             return true
         }
         if let motion, motion.look(at: past) {

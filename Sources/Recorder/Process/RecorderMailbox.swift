@@ -71,6 +71,7 @@ final class RecorderMailbox: Sendable {
         var news = News()
         /// Ids of devices that have given samples, and give none now.
         var waiting: Set<String> = []
+        var refusal: BusError?
     }
 
     /// Commands that may wait for the writing thread, which may wait for the disk.
@@ -113,6 +114,16 @@ final class RecorderMailbox: Sendable {
     func setWaiting(for device: String, _ isWaiting: Bool) {
         let isNew = state.withLock { state in
             isWaiting ? state.waiting.insert(device).inserted : state.waiting.remove(device) != nil
+        }
+        if isNew { news.signal() }
+    }
+
+    /// The camera does not give the rendition that is asked for, because of a limit; nil: it does, or other things keep
+    /// it from that.
+    func setRefusal(_ error: BusError?) {
+        let isNew = state.withLock { state in
+            defer { state.refusal = error }
+            return state.refusal != error
         }
         if isNew { news.signal() }
     }
@@ -172,6 +183,7 @@ final class RecorderMailbox: Sendable {
     // MARK: For the writing thread
 
     var picture: PictureTrackPlan? { state.withLock { $0.picture } }
+    var refusal: BusError? { state.withLock { $0.refusal } }
     /// The camera of that number; those before it are forgotten.
     func input(_ number: Int) -> Input? {
         state.withLock { state in

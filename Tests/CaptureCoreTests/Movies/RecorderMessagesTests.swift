@@ -53,6 +53,7 @@ struct RecorderMessagesTests {
         progress.blank = [.audio]
         progress.sideCarProblem = "There is none."
         progress.waitingFor = ["front"]
+        progress.refusal = .limitExceeded(.renditions, "Others want them.", maximum: 8)
         return progress
     }
 

@@ -256,6 +256,34 @@ extension ProcessTests {
             try await scene.bus.stop()
         }
 
+        @Test func `a movie whose rendition is refused ends its photo with why, and there is one when it is given`()
+            async throws
+        {
+            let scene = try await Scene(home)
+            try await scene.waitForPast()
+            var others = try (1...8).map { try FrameReader(scene.bus, "cam0", "gray:\($0 * 16)x0") }
+            for other in others { _ = try other.next() }
+            // What everybody gets at any time is enough, unless the picture is turned.
+            _ = try scene.start()
+            #expect(try scene.reply().result["livePhotoMovie"] != nil)
+            try scene.configure(["connection": ["output": "photo", "videoOrientation": "portrait"]])
+            for deliver: JSONValue in [["reply"], ["library"]] {
+                let id = try scene.start(deliver)
+                let error = try scene.refusal()
+                #expect(error?.reason == .limitExceeded && error?.data["limit"] == "renditions")
+                #expect(error?.message.hasPrefix("The live photo has no movie: ") == true)
+                let end = try scene.ears.next("didFinishCapture", of: id)
+                #expect(end["error"]?["data"]?["limit"] == "renditions")
+            }
+            #expect(try scene.entries.isEmpty && scene.files.isEmpty)
+            others.removeLast()
+            try await scene.waitForPast()
+            _ = try scene.start()
+            #expect(try scene.reply().result["livePhotoMovie"]?["height"] == 640)
+            withExtendedLifetime(others) {}
+            try await scene.bus.stop()
+        }
+
         @Test func `killed processes leave neither of its files, and the next one works`() async throws {
             let scene = try await Scene(home)
             let other = try RawClient(path: scene.bus.directory.commandSocket)
