@@ -54,6 +54,8 @@ public final class ConnectionGuard {
     public var onClosed: ((Int32) -> Void)?
     /// Called when a process has closed its last connection.
     public var onLastConnectionClosed: ((Peer) -> Void)?
+    /// Called when the last connection of all has ended.
+    public var onEmpty: (() -> Void)?
 
     public init(_ loop: Loop, perUser: Int, total: Int, logger: Logger) {
         self.loop = loop
@@ -63,6 +65,9 @@ public final class ConnectionGuard {
 
     /// Connections that are open now.
     public var count: Int { table.count }
+
+    /// Whether nobody is connected, also nobody whose connection is about to be shut down.
+    public var isEmpty: Bool { peers.isEmpty }
 
     /// Whether the descriptor is that of a connection.
     public func isOpen(_ descriptor: Int32) -> Bool { peers[descriptor] != nil }
@@ -229,5 +234,6 @@ public final class ConnectionGuard {
         guard let peer = peers.removeValue(forKey: descriptor) else { return }
         floors[descriptor] = lastNumber
         if table.close(descriptor: descriptor) { onLastConnectionClosed?(peer) }
+        if isEmpty { onEmpty?() }
     }
 }

@@ -155,7 +155,8 @@ public final class Coordinator: BusLifetime {
             configurations = ConfigurationService(lifecycle, store, workers, deviceStore, locks, resolver, clients)
             exposures = ExposureLockRegistry(loop, lifecycle, events, locks, store, configurations)
             controls = ControlService(resolver, clients, locks, configurations, exposures, access, deviceStore)
-            matchers = MatcherSupervisor(loop, program: try StartUp.matcherProgram(options), workers, logger: logger)
+            matchers = MatcherSupervisor(
+                loop, program: try StartUp.matcherProgram(options), sockets.door, workers, logger: logger)
 
             let sessionAccess = SessionAccess(permission, clients)
             sessions = SessionRegistry(

@@ -15,7 +15,8 @@ struct CameraBusMatcher: StartedCommand {
             "The process that matches the frames of a rig's cameras. camerabusd starts it; do not start it by hand.",
         discussion: """
             It subscribes to the cameras as any client does, and only while a client subscribes to \
-            set/NAME/RENDITION/ on media/NAME.sock. It reads the rig from state/rig/NAME/.
+            set/NAME/RENDITION/ on media/NAME.sock. It reads the rig from state/rig/NAME/. It ends when no client has \
+            been connected for ten seconds. Its standard input may be the listening socket.
 
             Exit status: 0 ended in order, 1 failed, 64 usage, 75 another matcher has the rig.
             """)

@@ -11,8 +11,9 @@ struct CameraBusDaemon: ServiceCommand {
         commandName: "camerabusd",
         abstract: "The coordinator of CameraBus: one service owns the cameras and microphones, many programs use them.",
         discussion: """
-            It starts one camerabus-worker for each camera and microphone, one camerabus-matcher for each rig, one \
-            camerabus-recorder for each movie, and one camerabus-librarian for each question about recordings.
+            It starts one camerabus-worker for each camera and microphone, one camerabus-matcher for each rig with \
+            readers, one camerabus-recorder for each movie, and one camerabus-librarian for each question about \
+            recordings.
 
             The sockets command.sock and events.sock are in the runtime directory: --runtime-dir, else \
             $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \

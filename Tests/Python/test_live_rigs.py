@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import time
+from contextlib import suppress
+from pathlib import Path
 from unittest import mock
 
 import camerabus
 from camerabus import AsyncClient
-from live import LiveTestCase, TIMEOUT
+from live import LiveTestCase, RUNTIME_DIR, TIMEOUT
 
 
 class Profiles(LiveTestCase):
@@ -88,6 +92,31 @@ class Rigs(LiveTestCase):
                     self.assertEqual(list({**found.frames, **found.missing}) and next(iter(found.frames)), self.first)
                     times = [frame.timestamp.monotonic for frame in found.frames.values()]
                     self.assertEqual(found.spread, max(times) - min(times))
+
+    def test_a_reader_that_comes_back_gets_sets_again(self) -> None:
+        self.client.set_rig("alone", self.first, self.second)
+        self.addCleanup(self.client.delete_rig, "alone")
+        lock = Path(RUNTIME_DIR) / "internal/alone.set.lock"
+
+        def is_served() -> bool:
+            with suppress(FileNotFoundError), open(lock) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return True
+            return False
+
+        self.assertFalse(is_served())
+        streams = set()
+        for _ in range(2):
+            with self.client.frame_sets("alone", rendition="gray:64x0", limit=1, timeout=TIMEOUT) as sets:
+                streams.add(next(iter(sets)).stream)
+                self.assertTrue(is_served())
+            until = time.monotonic() + TIMEOUT
+            while is_served() and time.monotonic() < until:
+                time.sleep(0.1)
+            self.assertFalse(is_served())
+        self.assertEqual(len(streams), 2)
 
     def test_a_rig_that_is_none_and_a_rendition_that_is_none(self) -> None:
         with self.assertRaises(camerabus.RigNotFound) as caught:

@@ -79,8 +79,9 @@ extension RuntimeDirectory {
     public var eventsSocket: String { "\(path)/events.sock" }
     /// The directory of the devices' media sockets.
     public var media: String { "\(path)/media" }
-    /// XPUB: a device's frames.
-    public func mediaSocket(_ device: String) -> String { "\(media)/\(device).sock" }
+    /// XPUB: a device's frames, or a rig's sets.
+    public func mediaSocket(_ device: String) -> String { "\(media)/\(device)\(Self.mediaSocketEnding)" }
+    public static let mediaSocketEnding = ".sock"
     /// SOCK_SEQPACKET: a device's rings in shared memory.
     public func ringSocket(_ device: String) -> String { "\(media)/\(device).ring" }
     /// SOCK_STREAM: where the frames of a client's own device go. The name is not the device's id, which may change.
@@ -92,8 +93,7 @@ extension RuntimeDirectory {
     /// Held with flock(2) by a device's worker for as long as it lives.
     public func deviceLock(_ device: String) -> String { "\(internalDirectory)/\(device).lock" }
     /// Held with flock(2) by a rig's matcher for as long as it lives.
-    public func matcherLock(_ rig: String) -> String { "\(internalDirectory)/\(rig)\(Self.matcherLockEnding)" }
-    public static let matcherLockEnding = ".set.lock"
+    public func matcherLock(_ rig: String) -> String { "\(internalDirectory)/\(rig).set.lock" }
     /// Where recorders report to the coordinator.
     public var recordersSocket: String { "\(internalDirectory)/recorders.sock" }
     /// Held with flock(2) by a movie's recorder for as long as it lives.

@@ -19,6 +19,9 @@ struct SocketMaker {
 
     private var mode: UInt32 { group == nil ? 0o600 : 0o660 }
 
+    /// Who may connect to the sockets of rigs.
+    var door: MatcherHandle.Door { .init(mode: mode, group: group) }
+
     /// A socket for processes that the coordinator starts.
     func internalServer(_ path: String, domain: String) throws -> ServerSocket {
         try ServerSocket(

@@ -19,6 +19,9 @@ package final class DeliveryProcess {
         /// Connections to the media socket, of one user and in all.
         package var connectionsPerUser = 128
         package var connections = 1024
+        /// The process that started this one listens at the media socket's path already, and has handed that on as
+        /// standard input.
+        package var isHandedSocket = false
         /// Messages that wait for each slow subscriber at most.
         package var waitingMessages = MediaSocket.waitingFrames
         /// The users with permission at first.
@@ -98,7 +101,8 @@ package final class DeliveryProcess {
             }
             socket = try MediaSocket(
                 context, loop, connections, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group,
-                waitingMessages: options.waitingMessages)
+                waitingMessages: options.waitingMessages,
+                inherited: options.isHandedSocket ? InheritedSockets(standardInputAt: mediaPath) : InheritedSockets())
             errors = ErrorPublisher(device: options.name, loop, socket)
         } catch {
             throw .failed("\(error)")

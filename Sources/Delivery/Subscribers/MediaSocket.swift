@@ -1,6 +1,6 @@
 package import BusProtocol
 package import BusServer
-import LinuxIO
+package import LinuxIO
 package import ZeroMQ
 
 /// The XPUB socket of a device or rig: subscriptions come in, frames go out.
@@ -38,7 +38,7 @@ package final class MediaSocket {
     ///   4.3.4 crashes when the change coincides with the end of a connection.
     package init(
         _ context: Context, _ loop: Loop, _ connections: ConnectionGuard, path: String, mode: UInt32, group: UInt32?,
-        waitingMessages: Int = MediaSocket.waitingFrames
+        waitingMessages: Int = MediaSocket.waitingFrames, inherited: InheritedSockets = InheritedSockets()
     ) throws(ServerError) {
         self.connections = connections
         server = try ServerSocket(
@@ -46,7 +46,7 @@ package final class MediaSocket {
             ServerSocket.Options(
                 kind: .extendedPublish, path: path, mode: mode, group: group, sendHighWaterMark: waitingMessages,
                 receiveHighWaterMark: 1000, maximumMessageBytes: Self.maximumMessageBytes,
-                authenticationDomain: "media", welcome: Topic.welcome.bytes))
+                authenticationDomain: "media", welcome: Topic.welcome.bytes), inherited: inherited)
         do throws(ZeroMQError) {
             // Every unsubscription is delivered, not only the last of a topic: the table counts.
             try server.socket.set(.xpubVerboser, 1)

@@ -24,6 +24,15 @@ public final class InheritedSockets {
         for descriptor in first..<(first + count) { adopt(descriptor) }
     }
 
+    /// The standard input, if it is a listening socket (as of `inetd(8)`); it stays open.
+    ///
+    /// - Parameter path: where peers connect. The kernel may know the socket by another name
+    ///   (``UnixSocket/listen(at:_:mode:group:backlog:)``).
+    public init(standardInputAt path: String) {
+        guard Self.isListeningStream(0), let copy = UnixSocket.duplicate(0) else { return }
+        descriptors[path] = copy.release()
+    }
+
     deinit { _ = closeRest() }
 
     /// Whether a socket for that path was handed on and not taken yet.

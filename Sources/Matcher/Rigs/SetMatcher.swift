@@ -25,6 +25,8 @@ public struct SetMatcherOptions: Sendable {
     public var connections = 1024
     /// How long the matcher runs without a coordinator.
     public var graceMilliseconds: Int64 = 30_000
+    /// How long the matcher runs while nobody is connected: a client that comes back does not wait for a new process.
+    public var idleMilliseconds: Int64 = 10_000
 
     public init(set: String, runtimeDirectory: String) {
         self.set = set
@@ -35,7 +37,7 @@ public struct SetMatcherOptions: Sendable {
 /// Matches the frames of a rig's devices and publishes them as sets on the rig's own socket.
 ///
 /// It receives the frames as any subscriber does. It opens no device, and subscribes to the devices only while sets are
-/// subscribed to.
+/// subscribed to. It ends when nobody has been connected for a while.
 public final class SetMatcher {
     private let options: SetMatcherOptions
     private let logger: Logger
@@ -50,6 +52,7 @@ public final class SetMatcher {
     private var table: SubscriptionTable
     private var streams: [Rendition: SetStream] = [:]
     private var ending: ProcessEnding?
+    private var idleTimer: Loop.Token?
     private let heartbeatTopic = Topic.heartbeat.bytes
 
     /// Takes the rig's lock file and opens its socket.
@@ -69,6 +72,7 @@ public final class SetMatcher {
         var parts = DeliveryProcess.Options(name: options.set, runtimeDirectory: options.runtimeDirectory)
         parts.nameTitle = "rig's name"
         parts.group = options.group
+        parts.isHandedSocket = true
         parts.connectionsPerUser = options.connectionsPerUser
         parts.connections = options.connections
         parts.access = Self.readAccess(options.accessListPath)
@@ -107,6 +111,8 @@ public final class SetMatcher {
         // The coordinator asks the administrators about refused users, as for a device.
         process.access.onRefused = { [weak self] in self?.report(.refused(uid: $0, gid: $1, pid: $2)) }
         errors.onFailure = { [weak self] in self?.fail("errors can't be sent: \($0)") }
+        process.connections.onEmpty = { [weak self] in self?.awaitConnection() }
+        awaitConnection()
         rigReader.onChange = { [weak self] _ in self?.update() }
         rigReader.onGone = { [weak self] in self?.end(.inOrder) }
         rigReader.onAbandoned = { [weak self] in
@@ -249,6 +255,16 @@ public final class SetMatcher {
     }
 
     // MARK: The end
+
+    private func awaitConnection() {
+        loop.cancel(idleTimer)
+        idleTimer = loop.schedule(afterMilliseconds: options.idleMilliseconds) { [weak self] in
+            guard let self else { return }
+            process.connections.update()
+            // One that comes from here on finds its connection ended, and connects again.
+            if process.connections.isEmpty { end(.inOrder) }
+        }
+    }
 
     private func fail(_ why: String) {
         logger.critical("\(why)")

@@ -3,6 +3,7 @@ import CameraBusTesting
 import JSON
 import LinuxIO
 import Testing
+import ZeroMQ
 
 extension ProcessTests {
     /// Everybody on the machine can read the arguments of all processes.
@@ -37,7 +38,10 @@ extension ProcessTests {
             let movie = try #require(
                 client.call("movie.start", ["device": "cam0", "name": "walk.mkv"], within: 30)["movie"]?.string)
             try client.call("library.list")
-            try await eventually { bus.pids(of: "camerabus-matcher").count == 1 }
+            let reader = try RawClient(
+                .subscribe, path: bus.directory.mediaSocket("pair"), topics: ["set/pair/gray:64x0/"])
+            _ = try reader.receive(within: 20)
+            #expect(bus.pids(of: "camerabus-matcher").count == 1)
             for device in ["cam0", "cam1", "mic0"] {
                 let pid = try #require(try bus.workerPID(device))
                 #expect(words(pid) == ["--device=\(device)", "--arguments-at=3"])
@@ -46,6 +50,7 @@ extension ProcessTests {
             #expect(words(try bus.recorder(of: movie).pid) == ["--movie=\(movie)", "--arguments-at=3"])
             let lines = String(decoding: try File.read(noted, limit: 1 << 20), as: UTF8.self).split(separator: "\n")
             #expect(Set(lines) == ["/bin/sh", Substring(librarian), "--arguments-at=3"])
+            withExtendedLifetime(reader) {}
             try client.call("movie.stop", ["movie": .string(movie)], within: 30)
             try await bus.stop()
         }

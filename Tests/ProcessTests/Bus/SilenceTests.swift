@@ -5,6 +5,7 @@ import Glibc
 import JSON
 import LinuxIO
 import Testing
+import ZeroMQ
 
 extension ProcessTests {
     /// Processes that do not report: those that are only slow stay, those that hang are killed.
@@ -83,11 +84,14 @@ extension ProcessTests {
             let bus = try await BusHarness(virtual: 2)
             let client = try RawClient(path: bus.directory.commandSocket)
             try client.call("rig.set", ["name": "both", "devices": ["cam0", "cam1"]])
-            try await eventually { bus.pids(of: "camerabus-matcher").count == 1 }
+            let reader = try RawClient(
+                .subscribe, path: bus.directory.mediaSocket("both"), topics: ["set/both/gray:64x0/"])
+            _ = try reader.receive(within: 20)
             let pid = try #require(bus.pids(of: "camerabus-matcher").first)
             kill(pid, SIGSTOP)
             try await eventually(by: .after(seconds: 90)) { bus.log.contains("the matcher is silent and is killed") }
             try await eventually { bus.pids(of: "camerabus-matcher").contains { $0 != pid } }
+            withExtendedLifetime(reader) {}
             try await bus.stop()
         }
 

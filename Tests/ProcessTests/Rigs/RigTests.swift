@@ -72,6 +72,8 @@ extension ProcessTests {
             let bus = try await BusHarness(virtual: nil, configuration: rig)
             let client = try RawClient(path: bus.directory.commandSocket)
             let path = bus.directory.mediaSocket("left")
+            // A rig has a process while somebody reads.
+            let reader = try RawClient(.subscribe, path: path, topics: ["set/left/gray:64x0/"])
             func holder(_ lockPath: String) async throws -> ProcessDescriptor {
                 var found: ProcessDescriptor?
                 try await eventually {
@@ -111,6 +113,7 @@ extension ProcessTests {
             _ = try await holder(bus.directory.matcherLock("left"))
             let sets = try RawClient(.subscribe, path: path, topics: ["set/left/jpeg:160x0/"])
             _ = try sets.receive(within: 20)
+            withExtendedLifetime(reader) {}
             try await bus.stop()
         }
 
@@ -167,12 +170,18 @@ extension ProcessTests {
             let client = try RawClient(path: bus.directory.commandSocket)
             let path = "\(home.path)/rigs.json"
             try #require(mkdir(path + ".new", 0o700) == 0)
-            let sockets = ["both", "gone"].map { bus.directory.mediaSocket($0) }
-            for name in ["both", "gone"] {
+            let names = ["both", "gone", "idle"]
+            let sockets = names.map { bus.directory.mediaSocket($0) }
+            for name in names {
                 let made = try client.call("rig.set", ["name": .string(name), "devices": ["cam0", "cam1"]])
                 #expect(made["kept"] == false)
             }
-            try await eventually { sockets.allSatisfy { access($0, F_OK) == 0 } }
+            #expect(sockets.allSatisfy { access($0, F_OK) == 0 })
+            let readers = try ["both", "gone"].map { name in
+                try RawClient(
+                    .subscribe, path: bus.directory.mediaSocket(name), topics: ["set/\(name)/gray:64x0/"])
+            }
+            for reader in readers { _ = try reader.receive(within: 20) }
             let pids = bus.pids(of: "camerabus-matcher")
             try #require(pids.count == 2)
             try await bus.killCoordinator()
@@ -184,6 +193,7 @@ extension ProcessTests {
                 bus.pids(of: "camerabus-matcher").isEmpty && sockets.allSatisfy { access($0, F_OK) != 0 }
             }
             #expect(try RawClient(path: bus.directory.commandSocket).call("rig.list")["rigs"] == [])
+            withExtendedLifetime(readers) {}
             try #require(rmdir(path + ".new") == 0)
             try await bus.stop()
         }
