@@ -6,8 +6,9 @@ package final class AccessControl {
     package private(set) var list: AccessList
     /// The users whose refusal was reported since the last change.
     private var reported: Set<UInt32> = []
-    /// Called when a user is refused for the first time since the last change.
-    package var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
+    /// Called when a user is refused for the first time since the last change. It returns false if the report could
+    /// not be sent; then it is called again at the user's next attempt.
+    package var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Bool)?
     /// Refused connections since the start of the process.
     package private(set) var refused: UInt64 = 0
 
@@ -32,11 +33,13 @@ package final class AccessControl {
         return list.policy.role(uid: uid, groups: []) == .admin ? .administrator : .user
     }
 
-    /// Whether the user may connect; a refusal is counted, and notified once for each user.
+    /// Whether the user may connect; a refusal is counted, and reported once for each user.
     package func admit(uid: UInt32, gid: UInt32, pid: Int32) -> Bool {
         if admits(uid: uid, gid: gid) { return true }
         refused += 1
-        if reported.count < Self.maximumReported, reported.insert(uid).inserted { onRefused?(uid, gid, pid) }
+        if reported.count < Self.maximumReported, !reported.contains(uid), onRefused?(uid, gid, pid) == true {
+            reported.insert(uid)
+        }
         return false
     }
 

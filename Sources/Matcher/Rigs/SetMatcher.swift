@@ -108,8 +108,9 @@ public final class SetMatcher {
                 if accessWatch.hasChanged() { self?.changeAccess() }
             }
         }
-        // The coordinator asks the administrators about refused users, as for a device.
-        process.access.onRefused = { [weak self] in self?.report(.refused(uid: $0, gid: $1, pid: $2)) }
+        // The coordinator asks the administrators about refused users, as for a device. The first of them may be there
+        // before the connection to the coordinator.
+        process.access.onRefused = { [weak self] in self?.report(.refused(uid: $0, gid: $1, pid: $2)) ?? false }
         errors.onFailure = { [weak self] in self?.fail("errors can't be sent: \($0)") }
         process.connections.onEmpty = { [weak self] in self?.awaitConnection() }
         awaitConnection()
@@ -135,7 +136,10 @@ public final class SetMatcher {
         return socket
     }
 
-    private func report(_ report: WorkerReport) { _ = try? reports.send(frames: [report.json.serialized]) }
+    @discardableResult
+    private func report(_ report: WorkerReport) -> Bool {
+        (try? reports.send(frames: [report.json.serialized])) ?? false
+    }
 
     /// Runs until a signal ends the process, the rig no longer exists, or a failure.
     public func run(signals: SignalDescriptor? = nil) -> ProcessEnding {
