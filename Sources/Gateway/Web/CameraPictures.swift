@@ -28,7 +28,7 @@ struct CameraPictures {
                     DeviceID.isValid(device) ? 400 : 404,
                     "width and height must be whole numbers up to 16384, fps a number greater than 0."))
         }
-        switch await busAccess.ask("device.get", ["device": .string(device)]) {
+        switch await busAccess.ask("device.get", ["device": .string(device)], of: visitor) {
         case .failure(let error):
             return try await respond(WebResponse(error.reason == .deviceNotFound ? 404 : 503, error.message))
         case .success: break

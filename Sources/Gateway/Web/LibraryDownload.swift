@@ -36,7 +36,7 @@ struct LibraryDownload {
         let (id, name) = (request.path[1], request.path[2])
         let entry: JSONValue
         let asked = await busAccess.ask(
-            "library.get", ["id": .string(id)], for: visitor.principal, within: WebService.diskPatience)
+            "library.get", ["id": .string(id)], for: visitor.principal, of: visitor, within: WebService.diskPatience)
         switch asked {
         case .failure(let error): return try await respond(Self.refusal(error))
         case .success(let answer): entry = answer["entry"] ?? .null
@@ -50,7 +50,7 @@ struct LibraryDownload {
         case .failure(let error) where error.code == EACCES || error.code == EPERM:
             let reading: LibraryReading
             do throws(BusError) {
-                reading = try await LibraryReading(id, member, busAccess, for: visitor.principal)
+                reading = try await LibraryReading(id, member, busAccess, for: visitor)
             } catch {
                 return try await respond(Self.refusal(error))
             }

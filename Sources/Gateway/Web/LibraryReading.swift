@@ -6,7 +6,7 @@ import ZeroMQ
 /// A file of the library that only the bus can read: it comes part by part (`library.read`).
 struct LibraryReading {
     private let busAccess: WebBusAccess
-    private let principal: Request.Principal?
+    private let visitor: WebAuthorization.Visitor
     private let id: String
     private let member: String
     private let revision: String
@@ -22,10 +22,10 @@ struct LibraryReading {
     /// - Parameter member: of the entry, that names the file.
     /// - Throws: as `library.read`.
     init(
-        _ id: String, _ member: String, _ busAccess: WebBusAccess, for principal: Request.Principal?
+        _ id: String, _ member: String, _ busAccess: WebBusAccess, for visitor: WebAuthorization.Visitor
     ) async throws(BusError) {
-        (self.id, self.member, self.busAccess, self.principal) = (id, member, busAccess, principal)
-        let told = try await Self.read(id, member, 0..<0, busAccess, principal).result
+        (self.id, self.member, self.busAccess, self.visitor) = (id, member, busAccess, visitor)
+        let told = try await Self.read(id, member, 0..<0, busAccess, visitor).result
         guard let size = told["size"]?.integer.flatMap({ Int(exactly: $0) }), size >= 0,
             let revision = told["revision"]?.string
         else { throw BusError(.internalError, "The bus has answered without the file's size.") }
@@ -37,7 +37,7 @@ struct LibraryReading {
         var start = part.lowerBound
         while start < part.upperBound {
             let wanted = start..<min(start + Self.length, part.upperBound)
-            guard let answer = try? await Self.read(id, member, wanted, busAccess, principal),
+            guard let answer = try? await Self.read(id, member, wanted, busAccess, visitor),
                 answer.result["revision"]?.string == revision, let bytes = answer.attachments.first,
                 bytes.count == wanted.count
             else { throw WebStream.Ended() }
@@ -49,7 +49,8 @@ struct LibraryReading {
     }
 
     private static func read(
-        _ id: String, _ member: String, _ part: Range<Int>, _ busAccess: WebBusAccess, _ principal: Request.Principal?
+        _ id: String, _ member: String, _ part: Range<Int>, _ busAccess: WebBusAccess,
+        _ visitor: WebAuthorization.Visitor
     ) async throws(BusError) -> WebService.Answer {
         let params: JSONValue = [
             "id": .string(id), "file": .string(member), "offset": JSONValue(part.lowerBound),
@@ -59,7 +60,7 @@ struct LibraryReading {
         while true {
             do throws(BusError) {
                 return try await busAccess.askWithAttachments(
-                    "library.read", params, for: principal, within: WebService.diskPatience
+                    "library.read", params, for: visitor.principal, of: visitor, within: WebService.diskPatience
                 ).get()
             } catch {
                 guard error.reason == .limitExceeded, attempt < attempts else { throw error }

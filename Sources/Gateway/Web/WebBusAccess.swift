@@ -59,26 +59,33 @@ final class WebBusAccess: @unchecked Sendable {
 
     // MARK: From connections' threads
 
-    /// Asks the bus, in that name or its own.
+    /// Asks the bus, in that user's name or in the gateway's own.
     ///
-    /// - Parameter patience: milliseconds that the answer may take.
+    /// - Parameters:
+    ///   - principal: on whose behalf; nil: the gateway's own.
+    ///   - visitor: whose share of the requests under way it takes.
+    ///   - patience: milliseconds that the answer may take.
     func ask(
         _ method: String, _ params: JSONValue = [:], for principal: Request.Principal? = nil,
-        within patience: Int64 = WebService.patience
+        of visitor: WebAuthorization.Visitor, within patience: Int64 = WebService.patience
     ) async -> Result<JSONValue, BusError> {
-        await askWithAttachments(method, params, for: principal, within: patience).map(\.result)
+        await askWithAttachments(method, params, for: principal, of: visitor, within: patience).map(\.result)
     }
 
     /// The same of a method whose answers have attachments.
     func askWithAttachments(
-        _ method: String, _ params: JSONValue, for principal: Request.Principal?, within patience: Int64
+        _ method: String, _ params: JSONValue, for principal: Request.Principal?,
+        of visitor: WebAuthorization.Visitor, within patience: Int64
     ) async -> Result<WebService.Answer, BusError> {
         await mailbox.ask { tell in
             // The bus would take it for news of the role.
             if let principal, self.roleNow(principal.name) != principal.role { return tell(.failure(Self.notLetIn)) }
-            self.service.ask(method, params, for: principal, within: patience, tell)
+            self.service.ask(method, params, for: principal, of: visitor.owner, within: patience, tell)
         }
     }
+
+    /// Whether the bus answers.
+    func isBusAnswering() async -> Bool { await mailbox.ask { tell in self.service.checkHealth(tell) } }
 
     private static let notLetIn = BusError(
         .unauthorized, "This token was just revoked, or its role has changed.",

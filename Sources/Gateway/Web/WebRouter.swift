@@ -60,7 +60,7 @@ struct WebRouter: Sendable {
         case "logout" where request.path.count == 1:
             return try await send(logout(request, stream), to: stream, for: request)
         case "healthz" where request.path.count == 1:
-            let isHere = (try? await busAccess.ask("bus.ping").get()) != nil
+            let isHere = await busAccess.isBusAnswering()
             let answer = isHere ? WebResponse(200, "ok") : WebResponse(503, "the bus does not answer")
             return try await send(answer, to: stream, for: request)
         default: break
@@ -81,7 +81,8 @@ struct WebRouter: Sendable {
     ) async throws -> Bool {
         switch request.path.first {
         case nil: return try await send(page("index.html", request), to: stream, for: request)
-        case "metrics" where request.path.count == 1: return try await send(await metrics(), to: stream, for: request)
+        case "metrics" where request.path.count == 1:
+            return try await send(await metrics(for: visitor), to: stream, for: request)
         case "camera" where request.path.count == 2:
             return try await CameraPictures(busAccess: busAccess, stream: stream).answer(request, visitor) {
                 try await send($0, to: stream, for: request)
@@ -166,9 +167,9 @@ struct WebRouter: Sendable {
 
     // MARK: What is counted
 
-    private func metrics() async -> WebResponse {
+    private func metrics(for visitor: WebAuthorization.Visitor) async -> WebResponse {
         var text = MetricsText()
-        let answer = await busAccess.ask("bus.metrics")
+        let answer = await busAccess.ask("bus.metrics", of: visitor)
         if case .success(let metrics) = answer { text.add(bus: metrics) }
         text.add(isUp: (try? answer.get()) != nil)
         for device in await busAccess.devices() { text.add(device: device) }

@@ -90,8 +90,9 @@ import Testing
         let told = Told<BusError.Reason?>()
         Task.detached { [busAccess] in
             for role in [Request.Principal.Role.control, .view] {
-                let principal = Request.Principal(name: "web/Ada", role: role)
-                let answer = await busAccess.ask("library.get", ["id": "a"], for: principal, within: 50)
+                let visitor = WebAuthorization.Visitor(name: "Ada", role: role, address: "192.0.2.1")
+                let answer = await busAccess.ask(
+                    "library.get", ["id": "a"], for: visitor.principal, of: visitor, within: 50)
                 if case .failure(let error) = answer { told.add(error.reason) } else { told.add(nil) }
             }
         }
