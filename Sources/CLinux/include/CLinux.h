@@ -125,6 +125,13 @@ int clinux_receive_with_descriptor(int socket, void *bytes, int capacity, int *d
 
 int clinux_accept(int socket);
 
+// The TCP socket of this network namespace with these two ends, or else one that listens there: its state (as in
+// /proc/net/tcp), whose it is, and its inode, 0 when its process has closed it (sock_diag). Addresses are of 4 or of 16
+// bytes, in the order of the network. -1 with ENOENT: there is none.
+int clinux_tcp_socket(
+    int family, const void *local, uint16_t local_port, const void *peer, uint16_t peer_port, int *state, uint32_t *uid,
+    uint32_t *inode);
+
 // Bytes that were sent on a Unix socket and not read at the other end (SIOCOUTQ); -1 on failure.
 int clinux_unread_bytes(int socket);
 

@@ -3,20 +3,6 @@ import LinuxIO
 import NIOCore
 import NIOHTTP1
 
-/// The other end of a connection, on this machine. It keeps the connection open: let it go soon.
-final class LocalPeer: Sendable {
-    private let descriptor: LinuxIO.FileDescriptor
-
-    /// - Parameter descriptor: the connection's.
-    init?(of descriptor: Int32) {
-        guard let copy = UnixSocket.duplicate(descriptor) else { return nil }
-        self.descriptor = copy
-    }
-
-    /// Whose it is, if that can be found out. It reads files of the kernel.
-    var user: UInt32? { InternetSocket.peerUser(of: descriptor.rawValue) }
-}
-
 /// Collects the requests of a connection, and has one after the other answered by a task.
 final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
@@ -24,9 +10,8 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     private let router: WebRouter
     private let stream: WebStream
     private let address: String
-    /// The other end, if it is on this machine and nobody has asked yet who it is.
-    private var localPeer: LocalPeer?
-    private var peer: Task<WebAuthorization.Peer, Never>?
+    /// Whose the other end is, once that was looked up: on this machine, and if that could be found out.
+    private var user: UInt32??
     private var head: HTTPRequestHead?
     private var form: [UInt8] = []
     private var deadline: Scheduled<Void>?
@@ -40,12 +25,10 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     private static let patience = TimeAmount.seconds(15)
     private static let maximumFormBytes = 4096
 
-    /// - Parameter localPeer: the other end, if it is on this machine.
-    init(_ router: WebRouter, _ stream: WebStream, from address: String, _ localPeer: LocalPeer?) {
+    init(_ router: WebRouter, _ stream: WebStream, from address: String) {
         self.router = router
         self.stream = stream
         self.address = address
-        self.localPeer = localPeer
     }
 
     func handlerAdded(context: ChannelHandlerContext) { expectRequest(context) }
@@ -57,7 +40,6 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         deadline?.cancel()
-        localPeer = nil
         context.fireChannelInactive()
     }
 
@@ -98,13 +80,22 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
         answering += 1
         let (bound, form) = (context.loopBound, form)
         let connection = NIOLoopBound(self, eventLoop: context.eventLoop)
-        let (router, stream, address, localPeer) = (router, stream, address, localPeer.take())
-        let peer = peer ?? Task { WebAuthorization.Peer(address: address, user: localPeer?.user) }
-        self.peer = peer
+        let (router, stream, address) = (router, stream, address)
+        let visitor = router.admit(request, stream, from: address) { lookUpUser(context) }
         Task {
-            let goesOn: Bool? = try? await router.answer(request, form, stream, await peer.value)
+            let goesOn: Bool? = try? await router.answer(request, form, stream, for: visitor, from: address)
             bound.eventLoop.execute { connection.value.answered(goesOn, bound.value) }
         }
+    }
+
+    private func lookUpUser(_ context: ChannelHandlerContext) -> UInt32? {
+        if let user { return user }
+        let pipeline = context.channel.pipeline.syncOperations
+        let found = try? pipeline.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+            InternetSocket.peerUser(of: $0)
+        }
+        user = .some(found ?? nil)
+        return found ?? nil
     }
 
     /// - Parameter goesOn: whether another request may follow; nil: the answer could not be sent.

@@ -100,10 +100,6 @@ final class WebServer: Sendable {
         // Pictures without an end come as they are: not every reader of them knows chunks.
         framing.automaticallySetFramingHeaders = false
         let pipeline = channel.pipeline.syncOperations
-        var localPeer: LocalPeer?
-        if WebAuthorization.isLoopback(address) {
-            try pipeline.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { localPeer = LocalPeer(of: $0) }
-        }
         try pipeline.addHandler(SentBytes(counters))
         try pipeline.addHandler(HTTPResponseEncoder(configuration: framing))
         try pipeline.addHandler(
@@ -111,7 +107,7 @@ final class WebServer: Sendable {
                 HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits),
                 maximumBufferSize: maximumBufferedBytes))
         try pipeline.addHandler(HTTPServerPipelineHandler())
-        try pipeline.addHandler(HTTPConnection(router, stream, from: address, localPeer))
+        try pipeline.addHandler(HTTPConnection(router, stream, from: address))
     }
 
     /// Serves for ever.

@@ -26,14 +26,6 @@ final class WebAuthorization: Sendable {
         var owner: String { name == nil ? "\(WebAuthorization.localName)@\(address)" : principal.name }
     }
 
-    /// The other end of a connection.
-    struct Peer: Hashable, Sendable {
-        /// Without a port.
-        var address: String
-        /// Whose it is, where it is on this machine and that could be found out.
-        var user: UInt32?
-    }
-
     let hosts: HostCheck
     private let known = Mutex(WebTokenTable())
     private let sessions = LoginSessions()
@@ -93,14 +85,18 @@ final class WebAuthorization: Sendable {
     }
 
     /// Who asks; nil: nobody who may.
-    func visitor(_ request: WebRequest, from peer: Peer) -> Visitor? {
-        let address = peer.address
+    ///
+    /// - Parameters:
+    ///   - address: of the other end, without a port.
+    ///   - user: whose the other end is, where it is on this machine and that can be found out. Called only when it
+    ///     decides.
+    func visitor(_ request: WebRequest, from address: String, user: () -> UInt32?) -> Visitor? {
         if let credential = Self.credential(of: request) { return visitor(credential, address) }
         // A proxy on this machine brings in who is not here.
         let isHere =
             Self.isLoopback(address) && request["host"].map(HostCheck.isLoopback) == true && !request.isForwarded
         guard isHere, let localRole else { return nil }
-        if let localUsers { guard let user = peer.user, localUsers.contains(user) else { return nil } }
+        if let localUsers { guard let found = user(), localUsers.contains(found) else { return nil } }
         return Visitor(name: nil, role: localRole, address: address)
     }
 

@@ -29,12 +29,41 @@ struct WebRouter: Sendable {
         try? await stream.send(WebResponse(refusal), keepsAlive: false)
     }
 
+    /// Decides who asks, without waiting for anything: the connection of who may keeps its place from then on.
+    ///
+    /// - Parameters:
+    ///   - address: of the other end, without a port.
+    ///   - user: whose that is; called only when it decides.
+    /// - Returns: nil: nobody who may, or it doesn't matter.
+    func admit(
+        _ request: WebRequest, _ stream: WebStream, from address: String, user: () -> UInt32?
+    ) -> WebAuthorization.Visitor? {
+        guard !Self.isForAll(request), (try? access.check(request)) != nil,
+            let visitor = access.visitor(request, from: address, user: user)
+        else { return nil }
+        stream.set(isBusy: true)
+        return visitor
+    }
+
+    /// Whether it is answered to everybody.
+    private static func isForAll(_ request: WebRequest) -> Bool {
+        switch request.path.first {
+        case "page": request.path.count == 2
+        case "login", "logout", "healthz": request.path.count == 1
+        default: false
+        }
+    }
+
     /// Answers a request.
     ///
-    /// - Parameter form: its body.
+    /// - Parameters:
+    ///   - form: its body.
+    ///   - visitor: who asks; nil: nobody who may, or it doesn't matter.
+    ///   - address: of the other end, without a port.
     /// - Returns: whether another request may follow on the connection.
     func answer(
-        _ asked: WebRequest, _ form: [UInt8], _ stream: WebStream, _ peer: WebAuthorization.Peer
+        _ asked: WebRequest, _ form: [UInt8], _ stream: WebStream, for visitor: WebAuthorization.Visitor?,
+        from address: String
     ) async throws -> Bool {
         busAccess.counters.requests.add(1, ordering: .relaxed)
         let request = access.marked(asked)
@@ -56,7 +85,7 @@ struct WebRouter: Sendable {
         case "page" where request.path.count == 2:
             return try await send(page(request.path[1], request), to: stream, for: request)
         case "login" where request.path.count == 1:
-            return try await send(login(request, form, peer.address), to: stream, for: request)
+            return try await send(login(request, form, address), to: stream, for: request)
         case "logout" where request.path.count == 1:
             return try await send(logout(request, stream), to: stream, for: request)
         case "healthz" where request.path.count == 1:
@@ -65,13 +94,12 @@ struct WebRouter: Sendable {
             return try await send(answer, to: stream, for: request)
         default: break
         }
-        guard let visitor = access.visitor(request, from: peer) else {
-            return try await send(stranger(request, peer.address), to: stream, for: request)
-        }
+        guard let visitor else { return try await send(stranger(request, address), to: stream, for: request) }
         tokenConnections.enter(stream, as: visitor)
         // The token may have been taken away just now, when this connection was not known yet.
-        guard visitor.name == nil || access.visitor(request, from: peer) == visitor else { return false }
-        stream.set(isBusy: true)
+        guard visitor.name == nil || access.visitor(request, from: address, user: { nil }) == visitor else {
+            return false
+        }
         return try await serve(request, visitor, stream)
     }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Both ends of a TCP connection, IPv4 or IPv6.
@@ -10,31 +11,21 @@ public enum InternetSocket {
     public static func peerAddress(of descriptor: Int32) -> String? { end(of: descriptor, isPeer: true)?.host }
 
     // Established, and closed by the other end for writing only (FIN_WAIT1, FIN_WAIT2).
-    private static let openStates = ["01", "04", "05"]
+    private static let openStates: [Int32] = [1, 4, 5]
 
-    /// The uid of who has the other end, where that is on this machine, in this network namespace (`/proc/net/tcp`);
-    /// nil where it is not, or has gone.
+    /// The uid of who has the other end, where that is on this machine, in this network namespace; nil where it is not,
+    /// or has gone. The kernel looks that one socket up, however many there are.
     public static func peerUser(of descriptor: Int32) -> UInt32? {
-        guard let peer = kernelNames(of: descriptor, isPeer: true),
-            let own = kernelNames(of: descriptor, isPeer: false)
-        else { return nil }
-        for (file, (theirs, ours)) in zip(["tcp", "tcp6"], zip(peer, own)) {
-            guard let theirs, let ours, let bytes = try? File.read("/proc/self/net/\(file)", limit: 64 << 20) else {
-                continue
-            }
-            for line in bytes.split(separator: UInt8(ascii: "\n")) {
-                let fields = line.split(separator: UInt8(ascii: " "))
-                // Its number, both ends, and in the eighth place whose it is.
-                guard fields.count > 9, fields[1].elementsEqual(theirs.utf8), fields[2].elementsEqual(ours.utf8) else {
-                    continue
-                }
-                // One that its process has closed already stands there as root's: without an inode in the tenth place.
-                let isOpen = openStates.contains { fields[3].elementsEqual($0.utf8) }
-                guard isOpen, !fields[9].elementsEqual("0".utf8) else { return nil }
-                return UInt32(String(decoding: fields[7], as: UTF8.self))
-            }
+        guard let peer = end(of: descriptor, isPeer: true), let own = end(of: descriptor, isPeer: false) else {
+            return nil
         }
-        return nil
+        var (state, user, inode): (Int32, UInt32, UInt32) = (0, 0, 0)
+        let family = peer.bytes.count == 4 ? AF_INET : AF_INET6
+        let result = clinux_tcp_socket(
+            family, peer.bytes, UInt16(peer.port), own.bytes, UInt16(own.port), &state, &user, &inode)
+        // One that its process has closed already stands there as root's, without an inode.
+        guard result == 0, openStates.contains(state), inode != 0 else { return nil }
+        return user
     }
 
     /// Whether a text is an address: of IPv6 in brackets, of IPv4 with dots.
@@ -44,24 +35,6 @@ public enum InternetSocket {
         // Behind % stands the interface of one that is the link's alone.
         let plain = text.dropFirst().dropLast().prefix { $0 != "%" }
         return inet_pton(AF_INET6, String(plain), &address) == 1
-    }
-
-    // As the kernel's tables of IPv4 and of IPv6 call an end: the address in words of the machine's own order. An
-    // address of IPv4 may be in both, as sockets of IPv6 are used for it, too.
-    private static func kernelNames(of descriptor: Int32, isPeer: Bool) -> [String?]? {
-        guard let end = end(of: descriptor, isPeer: isPeer) else { return nil }
-        func hexadecimal(_ value: UInt32, _ digits: Int) -> String {
-            let text = String(value, radix: 16, uppercase: true)
-            return String(repeating: "0", count: max(0, digits - text.count)) + text
-        }
-        let words = stride(from: 0, to: end.bytes.count, by: 4).map { start in
-            hexadecimal(end.bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: start, as: UInt32.self) }, 8)
-        }
-        let port = hexadecimal(UInt32(end.port), 4)
-        let mapped = "0000000000000000" + hexadecimal(UInt32(0xFFFF).bigEndian, 8)
-        guard words.count == 4 else { return ["\(words.joined()):\(port)", "\(mapped)\(words.joined()):\(port)"] }
-        let isMapped = words.joined().hasPrefix(mapped)
-        return [isMapped ? "\(words[3]):\(port)" : nil, "\(words.joined()):\(port)"]
     }
 
     private static func end(of descriptor: Int32, isPeer: Bool) -> (host: String, port: Int, bytes: [UInt8])? {

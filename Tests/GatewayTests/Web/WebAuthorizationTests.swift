@@ -9,8 +9,14 @@ import Testing
 /// Who may come in over HTTP, and as whom.
 @Suite struct WebAuthorizationTests {
     private let token = "0123456789abcdef"
-    private let here = WebAuthorization.Peer(address: "127.0.0.1", user: 1000)
-    private let there = WebAuthorization.Peer(address: "192.168.1.9", user: nil)
+    private let here = Peer(address: "127.0.0.1", user: 1000)
+    private let there = Peer(address: "192.168.1.9", user: nil)
+
+    /// The other end of a connection, and whose it is.
+    struct Peer {
+        var address: String
+        var user: UInt32?
+    }
 
     private func access(
         _ listen: String = "127.0.0.1:7380", local: Request.Principal.Role? = .control,
@@ -134,7 +140,7 @@ import Testing
         let asked = try request("Host: localhost")
         #expect(access.visitor(asked, from: here)?.role == .control)
         for user in [1001, nil] as [UInt32?] {
-            #expect(access.visitor(asked, from: WebAuthorization.Peer(address: "127.0.0.1", user: user)) == nil)
+            #expect(access.visitor(asked, from: Peer(address: "127.0.0.1", user: user)) == nil)
         }
         for line in ["Via: 1.1 proxy", "X-Forwarded-Proto: https", "X-Real-IP: 1.2.3.4", "Forwarded: for=1.2.3.4"] {
             #expect(access.visitor(try request("Host: localhost", line), from: here) == nil)
@@ -143,6 +149,27 @@ import Testing
         #expect(configured?.localRole == nil && configured?.letsAllHereIn == false)
         let said = try GatewayConfiguration(toml: "[web]\nhosts = [\"rig\"]\nrole = \"view\"").web
         #expect(said?.localRole == .view && said?.letsAllHereIn == true)
+    }
+
+    @Test func `whose a connection of this machine is, is looked up only when that decides`() throws {
+        var lookUps = 0
+        func isIn(_ access: WebAuthorization, _ lines: String..., from address: String = "127.0.0.1") throws -> Bool {
+            access.visitor(try WebRequest("/bus", lines), from: address) {
+                lookUps += 1
+                return 1000
+            } != nil
+        }
+        let access = try access(users: [1000])
+        #expect(try isIn(access, "Host: localhost", "Authorization: Bearer \(token)"))
+        #expect(try !isIn(access, "Host: localhost", "Authorization: Bearer x"))
+        #expect(try !isIn(access, "Host: localhost", "Cookie: camerabus=x"))
+        #expect(try !isIn(access, "Host: localhost", "X-Forwarded-For: 1.2.3.4"))
+        #expect(try !isIn(access, "Host: rig.example.org"))
+        #expect(try !isIn(access, "Host: localhost", from: "192.0.2.1"))
+        #expect(try !isIn(self.access(local: nil, users: [1000]), "Host: localhost"))
+        #expect(try isIn(self.access(), "Host: localhost"))
+        #expect(lookUps == 0)
+        #expect(try isIn(access, "Host: localhost") && lookUps == 1)
     }
 
     @Test(arguments: [
@@ -184,5 +211,11 @@ import Testing
         ] {
             #expect(throws: SettingsError.self) { try GatewayConfiguration(toml: "[web]\n\(text)") }
         }
+    }
+}
+
+extension WebAuthorization {
+    fileprivate func visitor(_ request: WebRequest, from peer: WebAuthorizationTests.Peer) -> Visitor? {
+        visitor(request, from: peer.address) { peer.user }
     }
 }
