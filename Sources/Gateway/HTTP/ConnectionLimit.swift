@@ -3,8 +3,9 @@ import Synchronization
 /// Counts connections, in total and by address, and accepts or refuses new ones.
 ///
 /// A connection is *busy* while a request of somebody who was let in is answered. When there are too many connections,
-/// a new one takes the place of the one that has not been busy for longest; so whoever opens many and says nothing
-/// keeps nobody out.
+/// a new one takes the place of one that is not: of those that have sent no whole request yet, or of the others,
+/// whichever are more, the one that has been idle for longest. So whoever opens many keeps nobody out, and those that
+/// say nothing end neither those that wait for an answer nor those that will ask again.
 final class ConnectionLimit: Sendable {
     /// The place of one connection.
     final class Place: Sendable {
@@ -21,28 +22,41 @@ final class ConnectionLimit: Sendable {
         }
     }
 
+    /// What a connection is used for.
+    private struct Use {
+        var isBusy = false
+        /// A whole request has come.
+        var hasAsked = false
+        /// When that changed last.
+        var since: UInt64
+    }
+
     private struct State {
-        /// By their places; the value says since when it is not busy, and nil that it is.
-        var idleSince: [ObjectIdentifier: UInt64?] = [:]
+        var uses: [ObjectIdentifier: Use] = [:]
         var places: [ObjectIdentifier: Place] = [:]
         var addresses: [String: Int] = [:]
         var turns: UInt64 = 0
 
         mutating func remove(_ id: ObjectIdentifier) -> Place? {
             guard let place = places.removeValue(forKey: id) else { return nil }
-            idleSince[id] = nil
+            uses[id] = nil
             let left = addresses[place.address, default: 1] - 1
             addresses[place.address] = left > 0 ? left : nil
             return place
         }
 
-        /// Removes the connection that has been idle for longest, of the address with most connections.
+        /// Removes an idle connection, of the address with most connections.
         mutating func evict(where isMeant: (Place) -> Bool) -> Place? {
-            let oldest = places.values.compactMap { place -> (place: Place, count: Int, since: UInt64)? in
-                guard isMeant(place), let since = idleSince[ObjectIdentifier(place)] ?? nil else { return nil }
-                return (place, addresses[place.address, default: 0], since)
-            }.max { ($0.count, $1.since) < ($1.count, $0.since) }
-            return oldest.flatMap { remove(ObjectIdentifier($0.place)) }
+            let idle = places.values.compactMap { place -> (place: Place, use: Use)? in
+                guard isMeant(place), let use = uses[ObjectIdentifier(place)], !use.isBusy else { return nil }
+                return (place, use)
+            }
+            func count(_ place: Place) -> Int { addresses[place.address, default: 0] }
+            let most = idle.map { count($0.place) }.max()
+            let all = idle.filter { count($0.place) == most }
+            let silent = all.filter { !$0.use.hasAsked }
+            let group = 2 * silent.count >= all.count ? silent : all.filter(\.use.hasAsked)
+            return group.min { $0.use.since < $1.use.since }.flatMap { remove(ObjectIdentifier($0.place)) }
         }
     }
 
@@ -77,7 +91,7 @@ final class ConnectionLimit: Sendable {
             }
             state.turns += 1
             state.places[ObjectIdentifier(place)] = place
-            state.idleSince[ObjectIdentifier(place)] = .some(state.turns)
+            state.uses[ObjectIdentifier(place)] = Use(since: state.turns)
             state.addresses[place.address, default: 0] += 1
             return (true, evicted)
         }
@@ -85,13 +99,15 @@ final class ConnectionLimit: Sendable {
         return isAccepted ? place : nil
     }
 
-    /// A request of somebody who was let in begins or ends at that connection.
+    /// A whole request has come at that connection, or is answered.
+    ///
+    /// - Parameter isBusy: one of somebody who was let in has come.
     func set(_ place: Place, isBusy: Bool) {
         state.withLock { state in
             // Another one may have its place already.
             guard state.places[ObjectIdentifier(place)] != nil else { return }
             state.turns += 1
-            state.idleSince[ObjectIdentifier(place)] = .some(isBusy ? nil : state.turns)
+            state.uses[ObjectIdentifier(place)] = Use(isBusy: isBusy, hasAsked: true, since: state.turns)
         }
     }
 

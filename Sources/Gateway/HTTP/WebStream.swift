@@ -21,7 +21,8 @@ final class WebStream: Sendable {
         self.place = place
     }
 
-    /// Whether a request of somebody who was let in is being answered, so that the connection keeps its place.
+    /// Whether a request of somebody who was let in has come and is not answered, so that the connection keeps its
+    /// place.
     func set(isBusy: Bool) { limit.set(place, isBusy: isBusy) }
 
     /// Sends a whole answer.

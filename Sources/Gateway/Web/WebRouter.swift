@@ -38,10 +38,9 @@ struct WebRouter: Sendable {
     func admit(
         _ request: WebRequest, _ stream: WebStream, from address: String, user: () -> UInt32?
     ) -> WebAuthorization.Visitor? {
-        guard !Self.isForAll(request), (try? access.check(request)) != nil,
-            let visitor = access.visitor(request, from: address, user: user)
-        else { return nil }
-        stream.set(isBusy: true)
+        let isChecked = !Self.isForAll(request) && (try? access.check(request)) != nil
+        let visitor = isChecked ? access.visitor(request, from: address, user: user) : nil
+        stream.set(isBusy: visitor != nil)
         return visitor
     }
 

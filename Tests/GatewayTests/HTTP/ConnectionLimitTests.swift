@@ -18,7 +18,7 @@ import Testing
 
     private func enter(_ address: String, _ name: String = "", isBusy: Bool = true) -> ConnectionLimit.Place? {
         guard let place = limit.enter(address, end: { [ended] in ended.add(name) }) else { return nil }
-        limit.set(place, isBusy: isBusy)
+        if isBusy { limit.set(place, isBusy: true) }
         return place
     }
 
@@ -47,6 +47,23 @@ import Testing
         // It has no place any more to leave.
         limit.leave(places[2])
         #expect(enter("192.0.2.1") == nil)
+    }
+
+    @Test func `those that say nothing end neither who will ask again nor who waits for an answer`() throws {
+        // Asked once, and may ask again; or was not let in, and waits to be told so.
+        let asked = try #require(enter("192.0.2.1", "asked", isBusy: false))
+        limit.set(asked, isBusy: false)
+        for number in 0..<100 { #expect(enter("192.0.2.1", "\(number)", isBusy: false) != nil) }
+        #expect(ended.all == (0..<97).map { "\($0)" })
+    }
+
+    @Test func `those that have asked and are more do not end who has just come`() throws {
+        for number in 0..<100 {
+            let place = try #require(enter("192.0.2.1", "\(number)", isBusy: false))
+            limit.set(place, isBusy: false)
+            if number == 3 { #expect(enter("192.0.2.1", "fresh", isBusy: false) != nil) }
+        }
+        #expect(ended.all == (0..<97).map { "\($0)" })
     }
 
     @Test func `where all are taken, one of the address that has most makes room`() throws {
