@@ -1,8 +1,9 @@
 import Synchronization
 
-/// Counts connections, in total and by address, and accepts or refuses new ones.
+/// Counts connections, in total, by address and by user, and accepts or refuses new ones.
 ///
-/// A connection is *busy* while a request of somebody who was let in is answered. When there are too many connections,
+/// A connection is *busy* while a request of somebody who was let in is answered. A user has a share of busy ones, as
+/// many users may have one address: behind a proxy all have. When there are too many connections,
 /// a new one takes the place of one that is not: of those that have sent no whole request yet, or of the others,
 /// whichever are more, the one that has been idle for longest. So whoever opens many keeps nobody out, and those that
 /// say nothing end neither those that wait for an answer nor those that will ask again.
@@ -24,7 +25,8 @@ final class ConnectionLimit: Sendable {
 
     /// What a connection is used for.
     private struct Use {
-        var isBusy = false
+        /// Who was let in; nil: it is idle.
+        var owner: String?
         /// A whole request has come.
         var hasAsked = false
         /// When that changed last.
@@ -35,11 +37,22 @@ final class ConnectionLimit: Sendable {
         var uses: [ObjectIdentifier: Use] = [:]
         var places: [ObjectIdentifier: Place] = [:]
         var addresses: [String: Int] = [:]
+        /// Busy ones of each user.
+        var owners: [String: Int] = [:]
         var turns: UInt64 = 0
+
+        mutating func set(_ id: ObjectIdentifier, _ use: Use?) {
+            if let owner = uses[id]?.owner {
+                let left = owners[owner, default: 1] - 1
+                owners[owner] = left > 0 ? left : nil
+            }
+            uses[id] = use
+            if let owner = use?.owner { owners[owner, default: 0] += 1 }
+        }
 
         mutating func remove(_ id: ObjectIdentifier) -> Place? {
             guard let place = places.removeValue(forKey: id) else { return nil }
-            uses[id] = nil
+            set(id, nil)
             let left = addresses[place.address, default: 1] - 1
             addresses[place.address] = left > 0 ? left : nil
             return place
@@ -48,7 +61,7 @@ final class ConnectionLimit: Sendable {
         /// Removes an idle connection, of the address with most connections.
         mutating func evict(where isMeant: (Place) -> Bool) -> Place? {
             let idle = places.values.compactMap { place -> (place: Place, use: Use)? in
-                guard isMeant(place), let use = uses[ObjectIdentifier(place)], !use.isBusy else { return nil }
+                guard isMeant(place), let use = uses[ObjectIdentifier(place)], use.owner == nil else { return nil }
                 return (place, use)
             }
             func count(_ place: Place) -> Int { addresses[place.address, default: 0] }
@@ -63,6 +76,8 @@ final class ConnectionLimit: Sendable {
     private let state = Mutex(State())
     private let total: Int
     private let perAddress: Int
+    /// Busy ones of one user: half of those of an address.
+    let perOwner: Int
     /// Of all, those that only this machine may have: whoever fills the rest keeps nobody out who sits at it.
     private let kept: Int
 
@@ -71,6 +86,7 @@ final class ConnectionLimit: Sendable {
     init(total: Int, perAddress: Int) {
         self.total = total
         self.perAddress = perAddress
+        perOwner = (perAddress + 1) / 2
         kept = min(Self.keptConnections, total / 4)
     }
 
@@ -91,7 +107,7 @@ final class ConnectionLimit: Sendable {
             }
             state.turns += 1
             state.places[ObjectIdentifier(place)] = place
-            state.uses[ObjectIdentifier(place)] = Use(since: state.turns)
+            state.set(ObjectIdentifier(place), Use(since: state.turns))
             state.addresses[place.address, default: 0] += 1
             return (true, evicted)
         }
@@ -101,13 +117,19 @@ final class ConnectionLimit: Sendable {
 
     /// A whole request has come at that connection, or is answered.
     ///
-    /// - Parameter isBusy: one of somebody who was let in has come.
-    func set(_ place: Place, isBusy: Bool) {
+    /// - Parameter owner: who was let in with it; nil: nobody was, or it is answered.
+    /// - Returns: false: this user has too many busy connections already, and this one is idle.
+    func set(_ place: Place, busyFor owner: String?) -> Bool {
         state.withLock { state in
+            let id = ObjectIdentifier(place)
             // Another one may have its place already.
-            guard state.places[ObjectIdentifier(place)] != nil else { return }
+            guard state.places[id] != nil else { return true }
             state.turns += 1
-            state.uses[ObjectIdentifier(place)] = Use(isBusy: isBusy, hasAsked: true, since: state.turns)
+            state.set(id, Use(hasAsked: true, since: state.turns))
+            guard let owner else { return true }
+            guard state.owners[owner, default: 0] < perOwner else { return false }
+            state.set(id, Use(owner: owner, hasAsked: true, since: state.turns))
+            return true
         }
     }
 

@@ -81,9 +81,9 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
         let (bound, form) = (context.loopBound, form)
         let connection = NIOLoopBound(self, eventLoop: context.eventLoop)
         let (router, stream, address) = (router, stream, address)
-        let visitor = router.admit(request, stream, from: address) { lookUpUser(context) }
+        let asker = router.admit(request, stream, from: address) { lookUpUser(context) }
         Task {
-            let goesOn: Bool? = try? await router.answer(request, form, stream, for: visitor, from: address)
+            let goesOn: Bool? = try? await router.answer(request, form, stream, for: asker, from: address)
             bound.eventLoop.execute { connection.value.answered(goesOn, bound.value) }
         }
     }
@@ -104,7 +104,7 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
         if !context.channel.isActive { router.left(stream) }
         // It may be a WebSocket by now.
         guard !isRemoved, answering == 0 || goesOn != true else { return }
-        stream.set(isBusy: false)
+        stream.answered()
         guard !stream.isShutDown else { return }
         switch goesOn {
         case nil: stream.shutDown()

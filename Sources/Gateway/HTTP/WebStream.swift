@@ -21,9 +21,17 @@ final class WebStream: Sendable {
         self.place = place
     }
 
-    /// Whether a request of somebody who was let in has come and is not answered, so that the connection keeps its
-    /// place.
-    func set(isBusy: Bool) { limit.set(place, isBusy: isBusy) }
+    /// A request has come, and the connection keeps its place until it is answered.
+    ///
+    /// - Parameter owner: who was let in; nil: nobody, and the connection is idle.
+    /// - Returns: false: this user has ``maximumPerOwner`` such connections already, and this one is idle.
+    func begin(for owner: String?) -> Bool { limit.set(place, busyFor: owner) }
+
+    /// The request is answered.
+    func answered() { _ = limit.set(place, busyFor: nil) }
+
+    /// Connections of one user whose requests are being answered.
+    var maximumPerOwner: Int { limit.perOwner }
 
     /// Sends a whole answer.
     ///

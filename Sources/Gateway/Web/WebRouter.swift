@@ -29,19 +29,27 @@ struct WebRouter: Sendable {
         try? await stream.send(WebResponse(refusal), keepsAlive: false)
     }
 
+    /// Who asks.
+    enum Asker: Sendable {
+        /// Nobody who was let in, or it doesn't matter.
+        case anybody
+        case visitor(WebAuthorization.Visitor)
+        /// Somebody who was let in, and has too many connections in use.
+        case oneTooMany
+    }
+
     /// Decides who asks, without waiting for anything: the connection of who may keeps its place from then on.
     ///
     /// - Parameters:
     ///   - address: of the other end, without a port.
     ///   - user: whose that is; called only when it decides.
-    /// - Returns: nil: nobody who may, or it doesn't matter.
     func admit(
         _ request: WebRequest, _ stream: WebStream, from address: String, user: () -> UInt32?
-    ) -> WebAuthorization.Visitor? {
+    ) -> Asker {
         let isChecked = !Self.isForAll(request) && (try? access.check(request)) != nil
         let visitor = isChecked ? access.visitor(request, from: address, user: user) : nil
-        stream.set(isBusy: visitor != nil)
-        return visitor
+        let hasPlace = stream.begin(for: visitor?.owner)
+        return visitor.map { hasPlace ? .visitor($0) : .oneTooMany } ?? .anybody
     }
 
     /// Whether it is answered to everybody.
@@ -57,12 +65,11 @@ struct WebRouter: Sendable {
     ///
     /// - Parameters:
     ///   - form: its body.
-    ///   - visitor: who asks; nil: nobody who may, or it doesn't matter.
+    ///   - asker: who asks.
     ///   - address: of the other end, without a port.
     /// - Returns: whether another request may follow on the connection.
     func answer(
-        _ asked: WebRequest, _ form: [UInt8], _ stream: WebStream, for visitor: WebAuthorization.Visitor?,
-        from address: String
+        _ asked: WebRequest, _ form: [UInt8], _ stream: WebStream, for asker: Asker, from address: String
     ) async throws -> Bool {
         busAccess.counters.requests.add(1, ordering: .relaxed)
         let request = access.marked(asked)
@@ -93,7 +100,12 @@ struct WebRouter: Sendable {
             return try await send(answer, to: stream, for: request)
         default: break
         }
-        guard let visitor else { return try await send(stranger(request, address), to: stream, for: request) }
+        let visitor: WebAuthorization.Visitor
+        switch asker {
+        case .anybody: return try await send(stranger(request, address), to: stream, for: request)
+        case .oneTooMany: return try await send(Self.oneTooMany(stream.maximumPerOwner), to: stream, for: request)
+        case .visitor(let found): visitor = found
+        }
         tokenConnections.enter(stream, as: visitor)
         // The token may have been taken away just now, when this connection was not known yet.
         guard visitor.name == nil || access.visitor(request, from: address, user: { nil }) == visitor else {
@@ -202,6 +214,13 @@ struct WebRouter: Sendable {
         for device in await busAccess.devices() { text.add(device: device) }
         for (name, value) in await busAccess.counts() { text.add(gateway: name, value) }
         return WebResponse(200, type: "text/plain; version=0.0.4; charset=utf-8", body: ByteBuffer(string: text.text))
+    }
+
+    private static func oneTooMany(_ maximum: Int) -> WebResponse {
+        WebResponse(
+            429,
+            "This user has \(maximum) connections in use, the most of one user. Close some, or raise "
+                + "web.connections_per_address in gateway.toml: one user may have half of these.")
     }
 
     // MARK: Sending

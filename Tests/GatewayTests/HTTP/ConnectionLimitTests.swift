@@ -18,7 +18,8 @@ import Testing
 
     private func enter(_ address: String, _ name: String = "", isBusy: Bool = true) -> ConnectionLimit.Place? {
         guard let place = limit.enter(address, end: { [ended] in ended.add(name) }) else { return nil }
-        if isBusy { limit.set(place, isBusy: true) }
+        // Each of another user.
+        if isBusy { #expect(limit.set(place, busyFor: "\(ObjectIdentifier(place))")) }
         return place
     }
 
@@ -39,7 +40,7 @@ import Testing
     @Test func `the one that has been idle for longest makes room for a new one of its address`() throws {
         let places = try (0..<4).map { try #require(enter("192.0.2.1", "\($0)", isBusy: $0 < 2)) }
         // Later than the others.
-        limit.set(places[0], isBusy: false)
+        _ = limit.set(places[0], busyFor: nil)
         #expect(enter("192.0.2.1") != nil && ended.all == ["2"])
         #expect(enter("192.0.2.1") != nil && ended.all == ["2", "3"])
         #expect(enter("192.0.2.1") != nil && ended.all == ["2", "3", "0"])
@@ -52,7 +53,7 @@ import Testing
     @Test func `those that say nothing end neither who will ask again nor who waits for an answer`() throws {
         // Asked once, and may ask again; or was not let in, and waits to be told so.
         let asked = try #require(enter("192.0.2.1", "asked", isBusy: false))
-        limit.set(asked, isBusy: false)
+        _ = limit.set(asked, busyFor: nil)
         for number in 0..<100 { #expect(enter("192.0.2.1", "\(number)", isBusy: false) != nil) }
         #expect(ended.all == (0..<97).map { "\($0)" })
     }
@@ -60,10 +61,30 @@ import Testing
     @Test func `those that have asked and are more do not end who has just come`() throws {
         for number in 0..<100 {
             let place = try #require(enter("192.0.2.1", "\(number)", isBusy: false))
-            limit.set(place, isBusy: false)
+            _ = limit.set(place, busyFor: nil)
             if number == 3 { #expect(enter("192.0.2.1", "fresh", isBusy: false) != nil) }
         }
         #expect(ended.all == (0..<97).map { "\($0)" })
+    }
+
+    @Test func `a user has half of the connections of an address, and the others there have the rest`() throws {
+        func enter(_ owner: String?, from address: String = "192.0.2.1") throws -> (ConnectionLimit.Place, Bool) {
+            let entered = limit.enter(address, end: {})
+            let place = try #require(entered)
+            return (place, limit.set(place, busyFor: owner))
+        }
+        let first = try enter("Ada")
+        #expect(try first.1 && enter("Ada", from: "192.0.2.2").1)
+        // The third is refused, and makes room for who comes next. It may be of another user then.
+        let third = try enter("Ada")
+        #expect(!third.1)
+        for _ in 0..<2 { #expect(limit.set(third.0, busyFor: "Bo")) }
+        #expect(try !enter("Ada").1 && !enter("Ada").1 && enter("Bo").1 && !enter("Bo").1)
+        // Whatever ends one of a user's makes room for another one.
+        #expect(limit.set(first.0, busyFor: nil))
+        #expect(limit.set(first.0, busyFor: "Ada") && !limit.set(third.0, busyFor: "Ada"))
+        limit.leave(first.0)
+        #expect(limit.set(third.0, busyFor: "Ada"))
     }
 
     @Test func `where all are taken, one of the address that has most makes room`() throws {

@@ -151,7 +151,8 @@ extension ProcessTests {
 
         @Test func `tokens let others in with their roles, and there are so many connections`() async throws {
             let bus = try await BusHarness(virtual: 1)
-            let tokens = try bus.write("view 0123456789abcdef laptop\n", to: "tokens")
+            let lines = "view 0123456789abcdef laptop\nview 1123456789abcdef desk\n"
+            let tokens = try bus.write(lines, to: "tokens")
             let web = try await WebGateway(
                 bus, settings: "tokens = \"\(tokens)\"\nrole = \"none\"\nconnections_per_address = 4")
             #expect(try await web.get("/metrics").status == 401)
@@ -177,9 +178,9 @@ extension ProcessTests {
             try await eventually { try await web.get("/metrics", mine).status == 401 }
             #expect(chmod(tokens, 0o600) == 0)
             try await eventually { try await web.get("/metrics", mine).status == 200 }
-            try bus.write("view 0123456789abcdef laptop\ncontrl fedcba9876543210 Ada\n", to: "tokens")
+            try bus.write("\(lines)contrl fedcba9876543210 Ada\n", to: "tokens")
             try await eventually { web.program.standardError.contains("an invalid line of the tokens file is ignored") }
-            #expect(web.program.standardError.contains("line 2: "))
+            #expect(web.program.standardError.contains("line 3: "))
             #expect(try await web.get("/metrics", mine).status == 200)
 
             // A browser that logs out ends what it has.
@@ -195,18 +196,20 @@ extension ProcessTests {
             let page = try WebSocketProbe(web, headers: "Cookie: \(cookie)\r\n")
             #expect(try page.until { $0["method"] == "web.hello" }["params"]?["role"] == "view")
             #expect(try page.ask(1, "device.lock", ["devices": "cam0"])["error"]?["data"]?["reason"] == "unauthorized")
-            let viewer = try web.connect()
-            viewer.send(
-                "GET /camera/cam0.mjpg HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n")
-            #expect(viewer.receiveHead().hasPrefix("HTTP/1.1 200"))
-            let others = try (0..<2).map { _ in
-                let other = try web.connect()
-                other.send(
-                    "GET /camera/cam0.mjpg HTTP/1.1\r\nHost: localhost\r\n"
-                        + "Authorization: Bearer 0123456789abcdef\r\n\r\n")
-                #expect(other.receiveHead().hasPrefix("HTTP/1.1 200"))
-                return other
+            func view(with token: String) throws -> (connection: RawConnection, head: String) {
+                let connection = try web.connect()
+                connection.send(
+                    "GET /camera/cam0.mjpg HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n")
+                return (connection, connection.receiveHead())
             }
+            let viewer = try view(with: "0123456789abcdef")
+            #expect(viewer.head.hasPrefix("HTTP/1.1 200"))
+            // One user has no more than half, and others of the address have the rest.
+            let refused = try view(with: "0123456789abcdef")
+            #expect(refused.head.hasPrefix("HTTP/1.1 429"))
+            #expect(String(decoding: refused.connection.receive(), as: UTF8.self).contains("connections_per_address"))
+            let others = try (0..<2).map { _ in try view(with: "1123456789abcdef") }
+            for other in others { #expect(other.head.hasPrefix("HTTP/1.1 200")) }
             // All four are in use.
             let beyond = try web.connect()
             beyond.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -215,7 +218,7 @@ extension ProcessTests {
             // Who is in the file no more is out.
             try bus.write("", to: "tokens")
             while try page.receive() != nil {}
-            while !viewer.receive().isEmpty {}
+            while !viewer.connection.receive().isEmpty {}
             #expect(try await web.get("/metrics", ["-H", "Authorization: Bearer 0123456789abcdef"]).status == 401)
             try await bus.stop()
         }
