@@ -33,6 +33,11 @@ final class WebStream: Sendable {
     /// Connections of one user whose requests are being answered.
     var maximumPerOwner: Int { limit.perOwner }
 
+    /// Returns after that time, also where the connection has ended by then. It takes no thread.
+    func pause(_ time: TimeAmount) async {
+        try? await channel.eventLoop.scheduleTask(in: time) {}.futureResult.get()
+    }
+
     /// Sends a whole answer.
     ///
     /// - Returns: whether another request may follow.

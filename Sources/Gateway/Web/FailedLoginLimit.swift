@@ -1,35 +1,34 @@
-import LinuxIO
+import NIOCore
 import Synchronization
 
-/// Limits how often an address may send an invalid token. After too many it must wait.
+/// Bounds how many answers to invalid tokens of an address wait at a time. Each of them comes late, so that a
+/// connection can guess only so often; where too many wait, the next one comes at once and costs the guesser its
+/// connection.
 final class FailedLoginLimit: Sendable {
-    private struct Guesser {
-        var bucket: TokenBucket
-        var pausesUntil: Int64 = 0
+    private let waiting = Mutex<[String: Int]>([:])
+
+    /// How long such an answer waits.
+    static let delay = TimeAmount.seconds(1)
+    /// Of one address.
+    static let maximum = 16
+
+    /// One more waits.
+    ///
+    /// - Parameter address: of IPv6 the network.
+    /// - Returns: false: too many do.
+    func enter(_ address: String) -> Bool {
+        waiting.withLock { waiting in
+            guard waiting[address, default: 0] < Self.maximum else { return false }
+            waiting[address, default: 0] += 1
+            return true
+        }
     }
 
-    private let guessers = Mutex<[String: Guesser]>([:])
-
-    private static let maximum = 4096
-    private static let perSecond = 5
-    private static let atOnce = 20
-    /// Nanoseconds.
-    private static let pause: Int64 = 1_000_000_000
-
-    /// One more that is none.
-    ///
-    /// - Parameter now: monotonic nanoseconds.
-    /// - Returns: false: there were too many before it.
-    func mayBeWrong(_ address: String, at now: Int64 = MonotonicClock.now()) -> Bool {
-        guessers.withLock { guessers in
-            if guessers[address] == nil, guessers.count >= Self.maximum { guessers = [:] }
-            var guesser =
-                guessers[address]
-                ?? Guesser(bucket: TokenBucket(perSecond: Self.perSecond, burst: Self.atOnce, at: now))
-            defer { guessers[address] = guesser }
-            guard guesser.pausesUntil <= now else { return false }
-            if !guesser.bucket.take(at: now) { guesser.pausesUntil = now + Self.pause }
-            return true
+    /// One of those is answered.
+    func leave(_ address: String) {
+        waiting.withLock { waiting in
+            let left = waiting[address, default: 1] - 1
+            waiting[address] = left > 0 ? left : nil
         }
     }
 }

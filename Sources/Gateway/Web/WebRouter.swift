@@ -91,7 +91,7 @@ struct WebRouter: Sendable {
         case "page" where request.path.count == 2:
             return try await send(page(request.path[1], request), to: stream, for: request)
         case "login" where request.path.count == 1:
-            return try await send(login(request, form, address), to: stream, for: request)
+            return try await login(request, form, address, stream)
         case "logout" where request.path.count == 1:
             return try await send(logout(request, stream), to: stream, for: request)
         case "healthz" where request.path.count == 1:
@@ -102,7 +102,7 @@ struct WebRouter: Sendable {
         }
         let visitor: WebAuthorization.Visitor
         switch asker {
-        case .anybody: return try await send(stranger(request, address), to: stream, for: request)
+        case .anybody: return try await answerStranger(request, address, stream)
         case .oneTooMany: return try await send(Self.oneTooMany(stream.maximumPerOwner), to: stream, for: request)
         case .visitor(let found): visitor = found
         }
@@ -159,31 +159,49 @@ struct WebRouter: Sendable {
 
     private static let tooMany = WebResponse(429, "Too many invalid tokens. Wait a little and try again.")
 
-    // Only requests without a valid token have to wait: behind a proxy all clients have the same address, and none of
-    // them may keep the others out.
-    private func stranger(_ request: WebRequest, _ address: String) -> WebResponse {
-        let credential = WebAuthorization.credential(of: request)
-        if credential != nil, !failedLogins.mayBeWrong(WebAuthorization.network(address)) { return Self.tooMany }
-        if request.path.isEmpty {
-            return WebResponse(303, "Log in.", headers: ["Location": credential == nil ? "/login" : "/login?gone"])
-        }
+    private func answerStranger(_ request: WebRequest, _ address: String, _ stream: WebStream) async throws -> Bool {
+        let hasCredential = WebAuthorization.credential(of: request) != nil
         let scheme = WebAuthorization.takesPassword(request) ? "Basic" : "Bearer"
-        return WebResponse(
-            401, "This needs a token.", headers: ["WWW-Authenticate": "\(scheme) realm=\"CameraBus\""])
+        let response =
+            request.path.isEmpty
+            ? WebResponse(303, "Log in.", headers: ["Location": hasCredential ? "/login?gone" : "/login"])
+            : WebResponse(
+                401, "This needs a token.", headers: ["WWW-Authenticate": "\(scheme) realm=\"CameraBus\""])
+        guard hasCredential else { return try await send(response, to: stream, for: request) }
+        return try await sendLate(response, to: stream, for: request, address)
     }
 
-    private func login(_ request: WebRequest, _ form: [UInt8], _ address: String) -> WebResponse {
+    private func login(
+        _ request: WebRequest, _ form: [UInt8], _ address: String, _ stream: WebStream
+    ) async throws -> Bool {
         guard request.method == "POST" else {
-            return LoginPage.response(200, request.query["gone"] == nil ? .nothing : .gone)
+            let response = LoginPage.response(200, request.query["gone"] == nil ? .nothing : .gone)
+            return try await send(response, to: stream, for: request)
         }
         let fields = String(validating: form, as: UTF8.self).map { WebRequest.form(Substring($0)) } ?? [:]
         guard let token = fields["token"], let session = access.login(with: token) else {
-            return failedLogins.mayBeWrong(WebAuthorization.network(address))
-                ? LoginPage.response(401, .wrong) : Self.tooMany
+            return try await sendLate(LoginPage.response(401, .wrong), to: stream, for: request, address)
         }
-        return WebResponse(
+        let response = WebResponse(
             303, "Welcome.",
             headers: ["Location": "/", "Set-Cookie": Self.cookie(session, LoginSessions.seconds, request)])
+        return try await send(response, to: stream, for: request)
+    }
+
+    /// Sends the answer to an invalid token. Only these wait: behind a proxy all clients have the same address, and
+    /// none of them may keep the others out.
+    private func sendLate(
+        _ response: WebResponse, to stream: WebStream, for request: WebRequest, _ address: String
+    ) async throws -> Bool {
+        let network = WebAuthorization.network(address)
+        guard failedLogins.enter(network) else {
+            busAccess.counters.refusedRequests.add(1, ordering: .relaxed)
+            try await stream.send(Self.tooMany, keepsAlive: false, for: request.pageOrigin)
+            return false
+        }
+        await stream.pause(FailedLoginLimit.delay)
+        failedLogins.leave(network)
+        return try await send(response, to: stream, for: request)
     }
 
     private func logout(_ request: WebRequest, _ stream: WebStream) -> WebResponse {

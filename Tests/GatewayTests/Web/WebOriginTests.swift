@@ -73,12 +73,11 @@ import Testing
         #expect(WebAuthorization.network("192.0.2.7") == "192.0.2.7")
     }
 
-    @Test func `who brings tokens that are none is told to wait after a while, and others aren't`() {
+    @Test func `so many answers to invalid tokens of an address wait at a time`() {
         let failedLogins = FailedLoginLimit()
-        func mayBeWrong(_ address: String, _ seconds: Int64) -> Bool {
-            failedLogins.mayBeWrong(address, at: seconds * 1_000_000_000)
-        }
-        #expect((0...20).allSatisfy { _ in mayBeWrong("192.0.2.1", 1) } && !mayBeWrong("192.0.2.1", 1))
-        #expect(mayBeWrong("192.0.2.2", 1) && mayBeWrong("192.0.2.1", 2))
+        #expect((0..<FailedLoginLimit.maximum).allSatisfy { _ in failedLogins.enter("192.0.2.1") })
+        #expect(!failedLogins.enter("192.0.2.1") && failedLogins.enter("192.0.2.2"))
+        failedLogins.leave("192.0.2.1")
+        #expect(failedLogins.enter("192.0.2.1") && !failedLogins.enter("192.0.2.1"))
     }
 }
