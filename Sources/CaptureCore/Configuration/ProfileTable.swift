@@ -5,7 +5,7 @@ public import JSON
 public struct ProfileTable: Hashable, Sendable, StoredTable {
     public static let version = 1
     public static let maximumProfiles = 256
-    /// Of one user who is no administrator.
+    /// The limit for one user without administrator rights.
     public static let maximumOfUser = 64
     /// Bytes of one profile as JSON: controls can be whole tables.
     public static let maximumProfileBytes = 128 << 10

@@ -42,9 +42,9 @@ public struct Editor: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - what: `rigs`
-    ///   - owners: the users of those that are stored.
+    ///   - owners: the user of each stored item.
     ///   - maximum: how many there may be.
-    ///   - maximumOfUser: how many one user may have who is no administrator, so that none takes the places of all.
+    ///   - maximumOfUser: the limit for a user without administrator rights, so that one user cannot fill the table.
     ///   - method: removes one.
     /// - Throws: `limitExceeded` {limit, maximum}.
     func checkPlace(

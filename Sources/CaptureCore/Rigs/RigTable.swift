@@ -22,7 +22,7 @@ public struct Rig: Hashable, Sendable {
 public struct RigTable: Hashable, Sendable, StoredTable {
     public static let version = 1
     public static let maximumRigs = 64
-    /// Of one user who is no administrator.
+    /// The limit for one user without administrator rights.
     public static let maximumOfUser = 16
     /// Devices of one: as many as one lock takes.
     public static let maximumDevices = BusLimits.maxDevicesPerLock

@@ -19,7 +19,7 @@ struct SocketMaker {
 
     private var mode: UInt32 { group == nil ? 0o600 : 0o660 }
 
-    /// Who may connect to the sockets of rigs.
+    /// Mode and group of the rigs' sockets.
     var door: MatcherHandle.Door { .init(mode: mode, group: group) }
 
     /// A socket for processes that the coordinator starts.
