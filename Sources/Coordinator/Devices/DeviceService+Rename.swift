@@ -95,11 +95,11 @@ extension DeviceService {
             guard let self, let worker = workers.worker(of: uniqueID) else {
                 return respond(.failure(BusError(.deviceNotFound, "The device was disconnected while it was renamed.")))
             }
-            // The next request with the new id finds it ready.
+            // The next request with the new id finds it ready, unless the new process takes long to load.
             worker.whenReady(withinMilliseconds: worker.device.isPlugged ? WorkerHandle.patience : 0) { [weak self] in
                 guard let self else { return }
                 // The name is kept, but nothing serves the device under it, as where the runtime directory is full.
-                if worker.device.isPlugged, !worker.isRunning { return respond(.failure(worker.notReady)) }
+                if worker.device.isPlugged, worker.hasFailed { return respond(.failure(worker.notReady)) }
                 let result: JSONValue = ["device": publisher.value(of: worker)]
                 respond(.success(result.marked(isKept: isKept)))
             }

@@ -173,6 +173,8 @@ final class WorkerHandle {
     var hasBegun: Bool { process.hasBegun }
     var isRunning: Bool { state == .running }
     var isStopped: Bool { state == .stopped }
+    /// Its process can't be started, or has ended; one that is still being loaded has not failed.
+    var hasFailed: Bool { state == .restarting || isStopped }
     var isGone: Bool { process.isGone }
 
     // MARK: The process

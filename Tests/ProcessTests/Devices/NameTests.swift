@@ -320,6 +320,32 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a new name holds while the process under it is being loaded, and not where it can't be started`()
+            async throws
+        {
+            let scratch = try TemporaryDirectory()
+            let gate = "\(scratch.path)/gate"
+            #expect(mkfifo(gate, 0o600) == 0)
+            let script = """
+                #!/bin/sh
+                case "$1" in --device=slow) read -r _ <\(gate);; --device=broken) exit 1;; esac
+                exec \(Programs.path("camerabus-worker")) "$@"
+                """
+            try File.replace("\(scratch.path)/worker", with: Array(script.utf8), mode: 0o700)
+            let bus = try await BusHarness(virtual: 2, arguments: ["--worker", "\(scratch.path)/worker"])
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let slow = try client.call("device.rename", ["device": "cam0", "name": "slow"], within: 30)["device"]
+            #expect(slow?["id"] == "slow" && slow?["worker"]?["state"] == "starting")
+            let refusal = try client.refusal("device.rename", ["device": "cam1", "name": "broken"])
+            #expect(refusal?.reason == .workerCrashed)
+            let opened = try FileDescriptor(opening: gate, O_WRONLY)
+            try FileDescriptor.writeAll(Array("go\n".utf8), to: opened.rawValue)
+            try await eventually {
+                try client.call("device.get", ["device": "slow"])["device"]?["worker"]?["state"] == "running"
+            }
+            try await bus.stop()
+        }
+
         /// The search is another program's, which says what the test wants; the workers look for their cameras in vain.
         @Test func `cameras keep their ids and stay known while they are away`() async throws {
             let scratch = try TemporaryDirectory()
