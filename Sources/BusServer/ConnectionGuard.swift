@@ -30,6 +30,9 @@ public final class ConnectionGuard {
     /// When a line was last logged about connections beyond the limits: a flood is one line a second.
     private var lastWarning: Int64 = 0
     private var lastCutWarning: Int64 = 0
+    private var lastExcessWarning: Int64 = 0
+    /// Connections that were cut off in this process when that was last logged.
+    private var loggedCuts = Context.connectionsCutOff
     /// When a connection could not be accepted for the last time, monotonic nanoseconds.
     private var lastFailure: Int64 = .min / 2
     /// Without a failure for so long, the next one is another shortage; nanoseconds.
@@ -44,6 +47,8 @@ public final class ConnectionGuard {
     var eventsAtOnce = 2048
     /// Connections that were shut down when they were reported.
     private var cut: Set<Int32> = []
+    /// Connections that were cut off for what they send, until their end is reported.
+    private var leaving: Set<Int32> = []
     /// The number of the newest connection.
     private var lastNumber: UInt64 = 0
     /// By descriptor: messages of connections with such a number, or a lower one, are of earlier connections.
@@ -84,7 +89,10 @@ public final class ConnectionGuard {
     public func setLimits(perUser: Int, total: Int) { table.setLimits(perUser: perUser, total: total) }
 
     /// That user's connections are limited by the total, and not by the limit of one user.
-    public func setUnbounded(_ uid: UInt32?) { table.unbounded = uid }
+    public func setUnbounded(_ uid: UInt32?) {
+        table.unbounded = uid
+        Context.setUnlimited(uid)
+    }
 
     /// Counts that socket's connections from now on.
     public func add(_ server: ServerSocket) {
@@ -109,9 +117,10 @@ public final class ConnectionGuard {
         return lastNumber
     }
 
-    /// Whether a message is of a connection that has ended, and whose descriptor may belong to another one by now:
-    /// libzmq gives what a peer had sent before its connection ended.
+    /// Whether a message is of a connection that was cut off, or that has ended and whose descriptor may belong to
+    /// another one by now: libzmq gives what a peer had sent before its connection ended.
     public func isLate(_ message: Message, from descriptor: Int32) -> Bool {
+        if leaving.contains(descriptor) { return true }
         guard let floor = floors[descriptor], let number = message.property("User-Id").flatMap({ UInt64($0) }) else {
             return false
         }
@@ -133,6 +142,7 @@ public final class ConnectionGuard {
             case .disconnected, .closed:
                 closed(event.value)
                 onClosed?(event.value)
+                logCuts()
             case .acceptFailed:
                 let now = MonotonicClock.now()
                 if now - lastFailure > Self.calm {
@@ -178,6 +188,30 @@ public final class ConnectionGuard {
                     "refused": "\(refused)",
                 ])
         }
+    }
+
+    /// Ends the connection of a peer that sends what nobody may.
+    public func cutOff(_ descriptor: Int32, for excess: ConnectionCut.Excess) {
+        guard let peer = peers[descriptor], leaving.insert(descriptor).inserted else { return }
+        Context.count(ConnectionCut(excess, uid: peer.uid, pid: peer.pid))
+        shutDown(descriptor)
+        logCuts()
+    }
+
+    // libzmq's thread ends connections, too. At most one line a second.
+    private func logCuts() {
+        let cuts = Context.connectionsCutOff
+        let now = MonotonicClock.now()
+        guard cuts != loggedCuts, now - lastExcessWarning > 1_000_000_000, let last = Context.lastConnectionCutOff
+        else { return }
+        lastExcessWarning = now
+        loggedCuts = cuts
+        logger.warning(
+            "a connection is closed for what its peer sends",
+            metadata: [
+                "reason": "\(last.excess.description)", LogKeys.peerUID: "\(last.uid)", LogKeys.peerPID: "\(last.pid)",
+                "closed": "\(cuts)",
+            ])
     }
 
     /// Ends the connection of a peer that does not read, with at most one line a second in the log.
@@ -231,6 +265,7 @@ public final class ConnectionGuard {
     public func isConnected(uid: UInt32) -> Bool { table.count(uid: uid) > 0 }
 
     private func closed(_ descriptor: Int32) {
+        leaving.remove(descriptor)
         guard let peer = peers.removeValue(forKey: descriptor) else { return }
         floors[descriptor] = lastNumber
         if table.close(descriptor: descriptor) { onLastConnectionClosed?(peer) }

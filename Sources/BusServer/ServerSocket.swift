@@ -36,8 +36,8 @@ public final class ServerSocket {
         public var receiveHighWaterMark: Int
         /// Bytes of one frame; a peer that sends more is disconnected.
         public var maximumMessageBytes: Int
-        /// Whether also all frames of a message together may have no more, but for ``spareBytes``: for sockets that
-        /// anybody may connect to.
+        /// Whether also all frames of a message together may have no more, but for ``spareBytes``, and what waits to be
+        /// read is bounded: for sockets that anybody may connect to.
         public var boundsMessages: Bool
         /// What the ZAP handler is told about which door it is.
         public var authenticationDomain: String
@@ -71,6 +71,8 @@ public final class ServerSocket {
     /// A service manager has made the socket, and listens on when this has ended.
     private let isInherited: Bool
 
+    /// Messages of one subscriber that wait where each may cost a whole receive buffer, until an XPUB takes them.
+    public static let waitingSubscriptions = 128
     /// Bytes of a message in addition to its largest frame: envelopes, and the cost of each frame.
     private static let spareBytes = 1 << 20
 
@@ -111,8 +113,10 @@ public final class ServerSocket {
         } catch {
             throw .system(error)
         }
-        Context.limitMessages(
-            of: descriptor.rawValue, to: options.boundsMessages ? options.maximumMessageBytes + Self.spareBytes : nil)
+        if options.boundsMessages {
+            socket.limitMessages(
+                of: descriptor.rawValue, to: options.maximumMessageBytes + Self.spareBytes, kind: options.kind)
+        }
         address = UnixSocket.localPath(of: descriptor.rawValue) ?? options.path
         do throws(ZeroMQError) {
             try socket.set(.useDescriptor, Int(descriptor.rawValue))

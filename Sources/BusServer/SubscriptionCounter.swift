@@ -13,8 +13,11 @@ public struct SubscriptionCounter: Sendable {
     }
 
     private struct Count {
-        var subscriptions = 0
+        /// Hashes: the topics are in libzmq's memory already, and nobody knows this process's seed.
+        var topics: Set<Int> = []
         var bytes = 0
+        /// Ends of subscriptions that there were not.
+        var strays = 0
     }
 
     /// Subscriptions of one connection, including barriers that it has not withdrawn.
@@ -23,6 +26,8 @@ public struct SubscriptionCounter: Sendable {
     public static let maximumBytes = 128 << 10
     /// How many times as much ends the connection.
     private static let patience = 4
+    /// Ends of subscriptions that there were not. No client of libzmq sends any.
+    private static let maximumStrays = 256
 
     private var counts: [Int32: Count] = [:]
     /// Connections that had too many.
@@ -30,21 +35,34 @@ public struct SubscriptionCounter: Sendable {
 
     public init() {}
 
-    /// - Parameter bytes: of the topic.
-    public mutating func subscribed(_ connection: Int32, bytes: Int) -> Verdict {
-        counts[connection, default: Count()].subscriptions += 1
-        counts[connection, default: Count()].bytes += bytes
+    /// - Parameter message: the topic, and the byte before it.
+    public mutating func subscribed(_ connection: Int32, _ message: some Sequence<UInt8>) -> Verdict {
+        let (hash, bytes) = Self.measure(message)
+        // libzmq keeps a topic of a connection once.
+        if counts[connection, default: Count()].topics.insert(hash).inserted {
+            counts[connection, default: Count()].bytes += bytes
+        }
         guard isBeyond(connection, 1) else { return .accepted }
         guard isBeyond(connection, Self.patience) else { return .refused }
         exceeded += 1
         return .excessive
     }
 
-    public mutating func unsubscribed(_ connection: Int32, bytes: Int) {
-        guard var count = counts[connection] else { return }
-        count.subscriptions -= 1
-        count.bytes -= bytes
-        counts[connection] = count.subscriptions > 0 ? count : nil
+    /// - Parameter message: as above.
+    /// - Returns: false: the connection is to be shut down, as it ends what it never began.
+    public mutating func unsubscribed(_ connection: Int32, _ message: some Sequence<UInt8>) -> Bool {
+        let (hash, bytes) = Self.measure(message)
+        guard counts[connection]?.topics.remove(hash) != nil else {
+            counts[connection, default: Count()].strays += 1
+            return counts[connection]?.strays ?? 0 <= Self.maximumStrays
+        }
+        counts[connection]?.bytes -= bytes
+        return true
+    }
+
+    private static func measure(_ message: some Sequence<UInt8>) -> (hash: Int, bytes: Int) {
+        let topic = Array(message.dropFirst())
+        return (topic.hashValue, topic.count + 1)
     }
 
     /// The connection has ended.
@@ -55,7 +73,7 @@ public struct SubscriptionCounter: Sendable {
 
     private func isBeyond(_ connection: Int32, _ times: Int) -> Bool {
         guard let count = counts[connection] else { return false }
-        return count.subscriptions > times * Self.maximum || count.bytes > times * Self.maximumBytes
+        return count.topics.count > times * Self.maximum || count.bytes > times * Self.maximumBytes
     }
 
     private static let tooMany = BusError.limitExceeded(

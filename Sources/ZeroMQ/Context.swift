@@ -24,19 +24,20 @@ public final class Context: @unchecked Sendable {
     /// was raised.
     public static func reserveDescriptors(_ count: Int) { czeromq_reserve_descriptors(Int32(clamping: count)) }
 
-    /// Bounds the messages that come on connections of a listening socket: a peer whose message has more bytes, with
-    /// 16 KiB for each frame, is disconnected before the message is complete. libzmq itself holds endless ones.
-    ///
-    /// - Parameter bytes: nil: no limit.
-    public static func limitMessages(of listener: Int32, to bytes: Int?) {
-        czeromq_limit_messages(listener, Int64(bytes ?? 0))
-    }
-
     /// Leaves the errors of accept(2) on a listening socket of another library unchanged.
     public static func leaveErrors(of listener: Int32) { czeromq_leave_errors(listener) }
 
-    /// Connections that were ended for a message that was too long, in this process.
+    /// That user's connections are limited each, and not all together (``Socket/limitMessages(of:to:kind:)``).
+    public static func setUnlimited(_ uid: UInt32?) { czeromq_set_unlimited(uid.map { Int64($0) } ?? -1) }
+
+    /// Counts a connection that the application has ended for what its peer sent.
+    public static func count(_ cut: ConnectionCut) { czeromq_count_cut(cut.form) }
+
+    /// Connections that were ended for what their peers sent, in this process.
     public static var connectionsCutOff: Int { Int(clamping: czeromq_connections_cut_off()) }
+
+    /// The last of them; nil: there was none.
+    public static var lastConnectionCutOff: ConnectionCut? { ConnectionCut(czeromq_last_cut()) }
 
     /// Connections that were closed at the door because of the reserve, in this process.
     public static var connectionsTurnedAway: Int { Int(clamping: czeromq_connections_turned_away()) }

@@ -43,6 +43,7 @@ public final class Socket {
     private let handle: UnsafeMutableRawPointer
     private let context: Context
     private var isMonitored = false
+    private var reader = czeromq_reader()
     /// Whether it may have become readable in a way that its descriptor doesn't tell: it has been used since it was
     /// last asked.
     @exclusivity(unchecked) var isUnsettled = true
@@ -78,6 +79,16 @@ public final class Socket {
         guard zmq_setsockopt(pointer, ZMQ_MAXMSGSIZE, &number, 8) == 0 else {
             throw ZeroMQError("zmq_setsockopt", "ZMQ_MAXMSGSIZE")
         }
+    }
+
+    /// Bounds what peers send to the listening socket of this one (XPUB or ROUTER), until it has been received here:
+    /// see ``ConnectionCut/Excess``. Who sends more is disconnected. libzmq itself holds endless messages, and an XPUB
+    /// any number of them. Before the listening socket is handed over; not with CURVE, which hides messages.
+    ///
+    /// - Parameter bytes: of a message, with 1 KiB for each frame, and 16 KiB for each one of more than 33 bytes but
+    ///   the first of them.
+    public func limitMessages(of listener: Int32, to bytes: Int, kind: Kind) {
+        czeromq_limit_messages(listener, Int64(bytes), kind == .extendedPublish ? 1 : 0, &reader)
     }
 
     /// With a domain, each connection is put before the ZAP handler of the context, also on ipc (`ZMQ_ZAP_DOMAIN`).
@@ -207,7 +218,7 @@ public final class Socket {
     ///
     /// - Returns: false when there is none.
     public func receive(into message: Message) throws(ZeroMQError) -> Bool {
-        guard retrying({ zmq_msg_recv(&message.message, pointer, ZMQ_DONTWAIT) }) == -1 else { return true }
+        guard retrying({ czeromq_receive(pointer, &message.message, &reader) }) == -1 else { return true }
         guard zmq_errno() == EAGAIN else { throw ZeroMQError("zmq_msg_recv") }
         // Only after it has taken notice of all that has come.
         isUnsettled = false
@@ -223,11 +234,7 @@ public final class Socket {
         while true {
             let message = Message()
             // Only the first frame can be missing: libzmq hands messages over whole.
-            guard retrying({ zmq_msg_recv(&message.message, pointer, ZMQ_DONTWAIT) }) != -1 else {
-                guard zmq_errno() == EAGAIN else { throw ZeroMQError("zmq_msg_recv") }
-                isUnsettled = false
-                return nil
-            }
+            guard try receive(into: message) else { return nil }
             let more = message.hasMore
             if frames.count <= maximumFrames { frames.append(message) }
             if !more { return frames }

@@ -148,6 +148,11 @@ final class BusService: MethodService {
                 }
             }
         }
+        for (rig, counters) in workers.matchers?.counters ?? [:] {
+            for (name, value) in counters.object ?? [:] where value.double != nil {
+                values["matcher_\(name){rig=\"\(rig)\"}"] = value
+            }
+        }
         respond(.success(["counters": .object(values), "histograms": [:]]))
     }
 

@@ -38,11 +38,16 @@ final class CommandSocket {
 
     private static let keptReplyBytes = ReplyBudget.smallBytes
 
+    private static let requestsPerTurn = 64
+    private static let bytesPerTurn = 1 << 20
+
     // A bounded number at a time, so that one client's flood leaves turns to everything else on the loop.
     private func readRequests() {
-        for _ in 0..<64 {
+        var bytes = 0
+        for _ in 0..<Self.requestsPerTurn where bytes < Self.bytesPerTurn {
             do {
                 guard let count = try server.socket.receive(into: &frames) else { return }
+                bytes += frames.prefix(count).reduce(0) { $0 + $1.count }
                 let message = read(frames.prefix(count))
                 // Before the reply is sent: libzmq receives the next request into the same memory once that is free.
                 for index in 0..<count { frames[index].removeAll() }

@@ -64,24 +64,29 @@ final class EventSocket {
 
     private func readSubscriptions() {
         for _ in 0..<64 {
-            guard let frames = try? server.socket.receive(), let frame = frames.first?.bytes else { return }
-            let connection = frames.first?.connection
+            guard let message = try? server.socket.receive()?.first else { return }
+            // The end of a connection tells of its subscriptions, too, but not whose they were.
+            guard let connection = message.connection else { continue }
             // A descriptor's number may be a new connection's: the end of the old one comes first.
             connections.update()
-            if let connection, let message = frames.first, connections.isLate(message, from: connection) { continue }
-            if frame.first == 0, let connection { counter.unsubscribed(connection, bytes: frame.count) }
-            var verdict = SubscriptionCounter.Verdict.accepted
-            if frame.first == 1, let connection {
-                verdict = counter.subscribed(connection, bytes: frame.count)
-                if verdict == .excessive {
-                    connections.shutDown(connection)
-                    continue
+            if connections.isLate(message, from: connection) { continue }
+            let frame = message.bytes
+            guard frame.first == 1 else {
+                if frame.first != 0 {
+                    connections.cutOff(connection, for: .noSubscription)
+                } else if !counter.unsubscribed(connection, frame) {
+                    connections.cutOff(connection, for: .unsubscriptions)
                 }
+                continue
             }
-            guard frame.first == 1, let prefix = String(validating: frame.dropFirst(), as: UTF8.self) else { continue }
+            let verdict = counter.subscribed(connection, frame)
+            guard verdict != .excessive else {
+                connections.cutOff(connection, for: .subscriptions)
+                continue
+            }
+            guard let prefix = String(validating: frame.dropFirst(), as: UTF8.self) else { continue }
             if case .ack = Topic.parse(prefix.utf8) {
-                let refusal = connection.flatMap(counter.refusal)
-                send(prefix, refusal.map { ["error": $0.headerJSON] } ?? [:])
+                send(prefix, counter.refusal(connection).map { ["error": $0.headerJSON] } ?? [:])
             } else if verdict == .accepted {
                 let now = MonotonicClock.now()
                 for publication in store.current(matching: prefix)

@@ -37,7 +37,8 @@ struct SocketMaker {
             context,
             .init(
                 kind: .extendedPublish, path: directory.eventsSocket, mode: mode, group: group,
-                sendHighWaterMark: 1000, receiveHighWaterMark: 1000, maximumMessageBytes: 1024,
+                sendHighWaterMark: 1000, receiveHighWaterMark: ServerSocket.waitingSubscriptions,
+                maximumMessageBytes: 1024,
                 authenticationDomain: "events", welcome: Array("welcome/".utf8)), inherited: inherited)
         // Reports every unsubscription, so that the subscriptions of a connection can be counted.
         try server.socket.set(.xpubVerboser, 1)

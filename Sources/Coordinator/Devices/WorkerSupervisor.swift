@@ -28,8 +28,10 @@ protocol SocketNameHolder: AnyObject {
     func hasProcess(_ name: String) -> Bool
     /// Starts the processes whose names were taken.
     func startWaiting()
-    /// The process with that pid has reported.
-    func heard(by pid: Int32)
+    /// The process with that pid has reported these counters.
+    func heard(by pid: Int32, _ counters: JSONValue)
+    /// What each process counts, by its name.
+    var counters: [String: JSONValue] { get }
 }
 
 /// The devices with their workers: starts and ends the workers, and talks to them over `internal/workers.sock`.
@@ -283,7 +285,7 @@ final class WorkerSupervisor {
                 // A matcher's.
                 switch report {
                 case .refused(let uid, let gid, let pid): permission.refused(uid: uid, gid: gid, pid: pid, .video)
-                case .alive: matchers?.heard(by: pid)
+                case .alive(let counters): matchers?.heard(by: pid, counters)
                 default: break
                 }
                 return

@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import JSON
 import LinuxIO
 import Logging
 import ZeroMQ
@@ -50,6 +51,8 @@ final class MatcherHandle {
     }
     /// It has reported since it was started.
     private var hasReported = false
+    /// As it reported them last.
+    private(set) var counters = JSONValue.null
 
     /// When the owner of a lock file that names nobody is looked for again, milliseconds.
     private static let ownerInterval: Int64 = 200
@@ -70,7 +73,8 @@ final class MatcherHandle {
     var pid: Int32? { process?.pid }
 
     /// It has reported.
-    func heard() {
+    func heard(_ counters: JSONValue) {
+        self.counters = counters
         if hasReported { watcher.reported() } else if onEnd == nil { watcher.begin() }
         hasReported = true
     }

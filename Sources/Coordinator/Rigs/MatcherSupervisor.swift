@@ -71,9 +71,12 @@ final class MatcherSupervisor: SocketNameHolder {
     }
 
     /// A matcher has reported.
-    func heard(by pid: Int32) {
-        for matcher in matchers.values where matcher.pid == pid { matcher.heard() }
+    func heard(by pid: Int32, _ counters: JSONValue) {
+        for matcher in matchers.values where matcher.pid == pid { matcher.heard(counters) }
     }
+
+    /// Of the matchers that run, by rig.
+    var counters: [String: JSONValue] { matchers.compactMapValues { $0.pid == nil ? nil : $0.counters } }
 
     /// Serves the rigs whose names were taken.
     func startWaiting() { for matcher in matchers.values { startIfFree(matcher) } }

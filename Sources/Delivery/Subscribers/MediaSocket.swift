@@ -45,7 +45,7 @@ package final class MediaSocket {
             context,
             ServerSocket.Options(
                 kind: .extendedPublish, path: path, mode: mode, group: group, sendHighWaterMark: waitingMessages,
-                receiveHighWaterMark: 1000, maximumMessageBytes: Self.maximumMessageBytes,
+                receiveHighWaterMark: ServerSocket.waitingSubscriptions, maximumMessageBytes: Self.maximumMessageBytes,
                 authenticationDomain: "media", welcome: Topic.welcome.bytes), inherited: inherited)
         do throws(ZeroMQError) {
             // Every unsubscription is delivered, not only the last of a topic: the table counts.
@@ -147,33 +147,28 @@ package final class MediaSocket {
     private func read() {
         for _ in 0..<Self.messagesPerTurn {
             guard (try? server.socket.receive(into: incoming)) == true else { return }
-            if incoming.hasMore {
-                // A subscription has one frame; other messages of an XSUB peer are ignored.
-                while incoming.hasMore, (try? server.socket.receive(into: incoming)) == true {}
-                continue
-            }
             let bytes = incoming.bytes
-            guard let kind = bytes.first else { continue }
             let topic = Array(bytes.dropFirst())
             let connection = incoming.connection
             // A descriptor's number may belong to a new connection: the end of the old one is handled first.
             connections.update()
             if let connection, connections.isLate(incoming, from: connection) { continue }
-            switch (kind, connection) {
+            switch (bytes.first, connection) {
             case (1, let connection?):
-                switch counter.subscribed(connection, bytes: bytes.count) {
+                switch counter.subscribed(connection, bytes) {
                 case .accepted: subscribed(topic, connection)
                 case .refused: refused(topic, connection)
-                case .excessive: connections.shutDown(connection)
+                case .excessive: connections.cutOff(connection, for: .subscriptions)
                 }
             case (0, let connection?):
-                counter.unsubscribed(connection, bytes: bytes.count)
+                if !counter.unsubscribed(connection, bytes) { connections.cutOff(connection, for: .unsubscriptions) }
                 if table.unsubscribe(topic, by: connection) { unsubscribed([topic], by: connection) }
             case (0, nil):
                 for (connection, topics) in table.sweep(topic, isOpen: { connections.isOpen($0) }) {
                     unsubscribed(topics, by: connection)
                     users[connection] = nil
                 }
+            case (_, let connection?): connections.cutOff(connection, for: .noSubscription)
             default: break
             }
         }

@@ -51,22 +51,24 @@ final class EventRelay {
     private func readSubscriptions() {
         for _ in 0..<Self.messagesPerTurn {
             guard let frames = try? server.socket.receive() else { return }
-            guard let frame = frames.first, let kind = frame.bytes.first else { continue }
+            guard let frame = frames.first else { continue }
             registry.update()
             let connection = frame.connection
             // The end of a connection tells of its subscriptions, too, but not whose they were.
-            guard kind <= 1, let connection, let key = frame.property("User-Id") else { continue }
+            guard let connection, let key = frame.property("User-Id") else { continue }
             guard keys[key] != nil else {
                 registry.shutDown(connection)
                 continue
             }
             // Before anything is counted: what comes late would count for who has the descriptor's number next.
             guard registry.seen(connection, key: key, on: server) else { continue }
-            guard kind == 1 else {
-                counter.unsubscribed(connection, bytes: frame.bytes.count)
+            guard frame.bytes.first == 1 else {
+                if frame.bytes.first != 0 || !counter.unsubscribed(connection, frame.bytes) {
+                    registry.shutDown(connection)
+                }
                 continue
             }
-            let verdict = counter.subscribed(connection, bytes: frame.bytes.count)
+            let verdict = counter.subscribed(connection, frame.bytes)
             guard verdict != .excessive, isInTime(connection) else {
                 registry.shutDown(connection)
                 continue

@@ -253,7 +253,7 @@ public final class SetMatcher {
                 "sets": JSONValue(streams.values.reduce(0) { $0 + $1.sets }),
                 "lost": JSONValue(streams.values.reduce(0) { $0 + $1.lost }), "heldBytes": JSONValue(memory.held),
             ]).serialized)
-        report(.alive([:]))
+        report(.alive(["connectionsCutOff": JSONValue(Context.connectionsCutOff)]))
         errors.publishAll(table.refused + failures)
         socket.relieve(memory, at: MonotonicClock.now())
     }

@@ -428,7 +428,8 @@ public final class MicrophoneWorker {
             "frames": JSONValue(counts.frames), "dropped": 0, "lost": JSONValue(counts.lostFrames),
             "overruns": JSONValue(counts.overruns), "subscriptions": JSONValue(table.count),
             "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
-            "connections": JSONValue(process.connections.count), "reportsDelayed": JSONValue(link.delayed),
+            "connections": JSONValue(process.connections.count),
+            "connectionsCutOff": JSONValue(Context.connectionsCutOff), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
             "readers": JSONValue(
                 DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: options.device)),

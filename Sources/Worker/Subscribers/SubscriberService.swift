@@ -200,12 +200,13 @@ final class SubscriberService {
         DeviceUsers.subscribers(socket.subscriptions, readers: rings.readers, device: device)
     }
 
-    /// {subscriptions, ignoredSubscriptions, connections, subscribersCut, readers, refused, ringReaders,
-    /// ringReadersCut}
+    /// {subscriptions, ignoredSubscriptions, connections, connectionsCutOff, subscribersCut, readers, refused,
+    /// ringReaders, ringReadersCut}
     var counters: [String: JSONValue] {
         [
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
-            "connections": JSONValue(connections.count), "subscribersCut": JSONValue(socket.cut),
+            "connections": JSONValue(connections.count), "connectionsCutOff": JSONValue(Context.connectionsCutOff),
+            "subscribersCut": JSONValue(socket.cut),
             "readers": JSONValue(DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: device)),
             "refused": JSONValue(access.refused), "ringReaders": JSONValue(rings.count),
             "ringReadersCut": JSONValue(rings.cutCount),
