@@ -13,9 +13,7 @@ package final class ErrorPublisher {
     private let device: String
     private let loop: Loop
     private let socket: MediaSocket
-    private var waiting: [SubscribedTopic] = []
-    /// The errors of the waiting topics.
-    private var reasons: [SubscribedTopic: BusError] = [:]
+    private var queue = ErrorQueue()
     /// The last argument of ``setFailures(_:)``.
     private var failing: [SubscribedTopic: BusError] = [:]
     private var lastTime = Int64.min / 2
@@ -25,8 +23,6 @@ package final class ErrorPublisher {
 
     /// Nanoseconds from one message to the next.
     private static let distance: Int64 = 2_000_000
-    /// Errors that wait to be sent; further ones come with the next round.
-    private static let maximumWaiting = 8192
 
     package init(device: String, _ loop: Loop, _ socket: MediaSocket) {
         self.device = device
@@ -40,10 +36,11 @@ package final class ErrorPublisher {
         next()
     }
 
-    /// Publishes, once, the error of a subscription that is not remembered.
-    package func refuse(_ topic: [UInt8], _ error: BusError) {
+    /// Publishes, once, the error of a user's subscription that is not remembered.
+    package func refuse(_ topic: [UInt8], of uid: UInt32, _ error: BusError) {
         guard case .media(let media) = Topic.parse(topic), media.device == device else { return }
-        publish(SubscribedTopic(topic: topic, text: media.renditionText, kind: media.kind), error)
+        queue.add(SubscribedTopic(topic: topic, text: media.renditionText, kind: media.kind), error, of: uid)
+        next()
     }
 
     /// Publishes a failing topic's error again, for a further subscriber.
@@ -58,33 +55,31 @@ package final class ErrorPublisher {
         guard !all.isEmpty || !failing.isEmpty else { return }
         let before = failing
         failing = Dictionary(all.map { ($0.topic, $0.error) }) { first, _ in first }
-        let gone = before.keys.filter { failing[$0] == nil && reasons.removeValue(forKey: $0) != nil }
-        if !gone.isEmpty { waiting.removeAll(where: gone.contains) }
+        for topic in before.keys where failing[topic] == nil { queue.remove(topic) }
         for (topic, error) in failing where before[topic] != error { add(topic, error) }
         next()
     }
 
-    /// Publishes all errors. Call this once a second. While the last round is not finished, no new round begins.
+    /// Publishes all errors. Call this once a second. While a user's last round is not finished, no new one begins.
     package func publishAll(_ all: [Refusal]) {
-        guard waiting.isEmpty else { return }
-        for (topic, error) in all { add(topic, error) }
+        let busy = queue.users
+        for (topic, error) in all {
+            let uid = user(of: topic)
+            if !busy.contains(uid) { queue.add(topic, error, of: uid) }
+        }
         next()
     }
 
     /// Nobody subscribes to the topic any more.
-    package func forget(_ topic: [UInt8]) {
-        guard let known = reasons.keys.first(where: { $0.topic == topic }) else { return }
-        reasons[known] = nil
-        waiting.removeAll { $0 == known }
-    }
+    package func forget(_ topic: [UInt8]) { queue.remove(topic) }
 
-    private func add(_ topic: SubscribedTopic, _ error: BusError) {
-        guard reasons[topic] != nil || waiting.count < Self.maximumWaiting else { return }
-        if reasons.updateValue(error, forKey: topic) == nil { waiting.append(topic) }
-    }
+    private func add(_ topic: SubscribedTopic, _ error: BusError) { queue.add(topic, error, of: user(of: topic)) }
+
+    // It has several users only if they are told the same.
+    private func user(of topic: SubscribedTopic) -> UInt32 { queue.first(of: socket.users(of: topic.topic)) }
 
     private func next() {
-        guard !isWaiting, !waiting.isEmpty else { return }
+        guard !isWaiting, !queue.isEmpty else { return }
         let now = MonotonicClock.now()
         guard now < lastTime + Self.distance else { return send(now) }
         isWaiting = true
@@ -95,8 +90,7 @@ package final class ErrorPublisher {
     }
 
     private func send(_ now: Int64) {
-        // The newest first: a new subscriber has had no error yet.
-        guard let topic = waiting.popLast(), let error = reasons.removeValue(forKey: topic) else { return }
+        guard let (topic, error) = queue.next() else { return }
         lastTime = now
         do throws(ZeroMQError) {
             try socket.publish(

@@ -20,7 +20,7 @@ package final class MediaSocket {
     /// Called for each barrier, with why subscriptions of its connection are refused, if they are.
     package var onBarrier: ((_ topic: [UInt8], BusError?) -> Void)?
     /// Called for each subscription that is refused because its connection has too many.
-    package var onRefused: ((_ topic: [UInt8], BusError) -> Void)?
+    package var onRefused: ((_ topic: [UInt8], _ uid: UInt32, BusError) -> Void)?
     /// Called for each subscription of a client, whether or not the topic has others already.
     package var onSubscribe: ((_ topic: [UInt8], _ client: RenditionClient, _ isFirst: Bool) -> Void)?
     /// Called when a client no longer subscribes to a topic.
@@ -100,6 +100,9 @@ package final class MediaSocket {
         }
     }
 
+    /// The users who subscribe to a topic.
+    func users(of topic: [UInt8]) -> Set<UInt32> { Set(table.holders(of: topic).map { client($0).uid }) }
+
     /// Sends a small message: a heartbeat, an error, a barrier.
     package func publish(topic: [UInt8], _ header: [UInt8]) throws(ZeroMQError) {
         updateRoom()
@@ -176,7 +179,7 @@ package final class MediaSocket {
 
     private func refused(_ topic: [UInt8], _ connection: Int32) {
         guard let error = counter.refusal(connection) else { return }
-        if isBarrier(topic) { onBarrier?(topic, error) } else { onRefused?(topic, error) }
+        if isBarrier(topic) { onBarrier?(topic, error) } else { onRefused?(topic, client(connection).uid, error) }
     }
 
     // A barrier is answered each time and not remembered.

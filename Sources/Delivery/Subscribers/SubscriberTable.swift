@@ -13,6 +13,9 @@ struct SubscriberTable {
     /// The topics of each connection.
     var subscriptions: [Int32: Set<[UInt8]>] { topics }
 
+    /// The connections that subscribe to a topic.
+    func holders(of topic: [UInt8]) -> Set<Int32> { holders[topic] ?? [] }
+
     /// What a subscription means for its topic.
     enum Subscription { case first, further, repeated, ignored }
 

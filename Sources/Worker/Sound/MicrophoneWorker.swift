@@ -162,7 +162,7 @@ public final class MicrophoneWorker {
     private func connect() {
         table.standing = { [access = process.access] uid in access.standing(of: uid) }
         socket.onBarrier = { [weak self] topic, error in self?.publish(topic, Announcement.ack(refused: error)) }
-        socket.onRefused = { [weak self] topic, error in self?.errors.refuse(topic, error) }
+        socket.onRefused = { [weak self] topic, uid, error in self?.errors.refuse(topic, of: uid, error) }
         socket.onSubscribe = { [weak self] topic, client, isFirst in self?.subscribed(topic, client, isFirst) }
         socket.onUnsubscribe = { [weak self] topic, client in
             guard let self else { return }

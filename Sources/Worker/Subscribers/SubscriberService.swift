@@ -59,7 +59,7 @@ final class SubscriberService {
             self?.format.flatMap { RenditionOutput.obstacle(to: rendition, from: $0) }
         }
         socket.onBarrier = { [weak self] topic, error in self?.publish(topic, Announcement.ack(refused: error)) }
-        socket.onRefused = { [weak self] topic, error in self?.errors.refuse(topic, error) }
+        socket.onRefused = { [weak self] topic, uid, error in self?.errors.refuse(topic, of: uid, error) }
         socket.onSubscribe = { [weak self] topic, client, isFirst in self?.subscribed(topic, client, isFirst) }
         socket.onUnsubscribe = { [weak self] topic, client in self?.unsubscribed(topic, client) }
         errors.onFailure = { [weak self] error in self?.onFailure?("errors can't be sent: \(error)") }
