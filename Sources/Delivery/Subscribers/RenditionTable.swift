@@ -53,7 +53,7 @@ package struct RenditionTable<Form: SharedForm> {
         /// Why, if so.
         let error: BusError?
         /// In whose share of topics it is.
-        let uid: UInt32
+        var uid: UInt32
         var clients: Set<RenditionClient> = []
     }
 
@@ -208,10 +208,16 @@ package struct RenditionTable<Form: SharedForm> {
     package mutating func remove(_ subscribed: SubscribedTopic, by client: RenditionClient) -> SubscriptionChange {
         guard topics[subscribed]?.clients.remove(client) != nil, let topic = topics[subscribed] else { return .none }
         let isLast = topic.clients.isEmpty
-        if isLast {
-            topics[subscribed] = nil
+        if isLast { topics[subscribed] = nil }
+        if !topic.clients.contains(where: { $0.uid == topic.uid }) {
             let left = (topicCounts[topic.uid] ?? 0) - 1
             topicCounts[topic.uid] = left > 0 ? left : nil
+            // It goes into the share of one who still wants it: who has the fewest.
+            let heirs = Set(topic.clients.map(\.uid))
+            if let heir = heirs.min(by: { (topicCounts[$0] ?? 0, $0) < (topicCounts[$1] ?? 0, $1) }) {
+                topics[subscribed]?.uid = heir
+                topicCounts[heir, default: 0] += 1
+            }
         }
         guard let form = topic.form else { return isLast ? .forgotten : .none }
         let change = leave(form, client) { wish in

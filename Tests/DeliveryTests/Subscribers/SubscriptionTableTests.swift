@@ -103,6 +103,23 @@ struct SubscriptionTableTests {
         #expect(table.wanted.map(\.rendition.description) == ["bgr", "gray"] && table.refused.isEmpty)
     }
 
+    @Test("a topic is in the share of a user who wants it")
+    mutating func topicHeirs() {
+        let topics = (0..<16).map { "frame/cam1/png\($0)/" }
+        for topic in topics {
+            _ = subscribe(topic)
+            _ = subscribe(topic, by: other)
+        }
+        #expect(refusals().count == 16)
+        _ = subscribe("frame/cam1/png16/")
+        #expect(table.takeRefusals().first?.error.data["limit"] == "topics")
+        for topic in topics { #expect(unsubscribe(topic) == .none) }
+        for number in 20..<36 { _ = subscribe("frame/cam1/png\(number)/") }
+        #expect(table.takeRefusals().allSatisfy { $0.error.reason != .limitExceeded })
+        _ = subscribe("frame/cam1/png36/", by: other)
+        #expect(table.takeRefusals().first?.error.data["limit"] == "topics")
+    }
+
     @Test("a reader of rings is a client like a subscriber")
     mutating func rings() {
         let reader = RenditionClient(.reader(5), uid: 1000)
