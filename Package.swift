@@ -190,7 +190,9 @@ let package = Package(
         tests(
             "CommandLineTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
-        tests("DeliveryTests", ["BusProtocol", "BusServer", "Delivery", "JSON", "LinuxIO", "ZeroMQ"]),
+        tests(
+            "DeliveryTests",
+            ["BusProtocol", "BusServer", "CaptureCore", "Delivery", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
         tests(

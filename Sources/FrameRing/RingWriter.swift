@@ -123,6 +123,9 @@ public final class RingWriter: Sendable {
     /// Frames that were published.
     public var published: UInt64 { state.withLock { $0.ledger.published } }
 
+    /// Nothing is published in it any more.
+    public var isClosed: Bool { state.withLock { $0.isClosed } }
+
     /// Tells the readers that no more comes. What is published stays readable.
     public func close(_ why: RingClosing) {
         let isFirst = state.withLock { state in

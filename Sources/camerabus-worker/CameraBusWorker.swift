@@ -72,6 +72,10 @@ struct CameraBusWorker: StartedCommand {
     @Option(help: ArgumentHelp("Memory of rings that one user may have.", valueName: "bytes"))
     var ringMemory: Int?
 
+    @Option(
+        help: ArgumentHelp("What users may have of ended workers: [[uid, minute, bytes], …].", valueName: "json"))
+    var ringRemainders: String?
+
     @Option(help: ArgumentHelp("Close the device when unused for this time.", valueName: "milliseconds"))
     var idleCloseMs = 2000
 
@@ -161,6 +165,10 @@ struct CameraBusWorker: StartedCommand {
         options.group = group
         options.renditions = renditions
         options.ringBudget = ringMemory
+        // Without a readable list nothing was left.
+        if let json = ringRemainders.flatMap({ try? JSONValue(parsing: $0) }) {
+            options.ringRemainders = RingRemainders(json: json)
+        }
         options.idleCloseMilliseconds = idleCloseMs
         options.silenceLimitMilliseconds = silenceLimitMs
         options.maxZoom = maxZoom

@@ -328,7 +328,7 @@ public enum WorkerReport: Hashable, Sendable {
     /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream, memory,
     /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error, kernelPriority,
     /// notRestored, systemPressureState), and for the coordinator alone what it has to know of it, such as `zoomRamp`
-    /// (``ZoomRampOwner``).
+    /// (``ZoomRampOwner``) and `rings` (``rings(_:)``).
     case status(JSONValue)
     /// The answer to an order.
     case reply(order: UInt64, Result<JSONValue, BusError>)

@@ -60,6 +60,12 @@ final class WorkerHandle {
 
     /// The users that a new process admits at its sockets.
     var accessList: (() -> AccessList?)?
+    /// What a new process is told of the rings of ended ones.
+    var ringRemainders: (() -> RingRemainders?)?
+    /// Called when the process has ended of which users had so many bytes of rings.
+    var onRingsLeft: (([UInt32: Int]) -> Void)?
+    /// Bytes of rings that the process has given to each user and that count.
+    private var ringBytes: [UInt32: Int] = [:]
     /// Called when a user was turned away.
     var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Gets events of the device.
@@ -194,6 +200,7 @@ final class WorkerHandle {
             "--connections-per-user=\(launch.connectionsPerUser)", "--connections=\(launch.connections)",
         ]
         if let bytes = launch.ringMemory { arguments += ["--ring-memory=\(bytes)"] }
+        if let left = ringRemainders?() { arguments += ["--ring-remainders=\(left.json.description)"] }
         if let group = launch.group { arguments += ["--group=\(group)"] }
         switch device.source {
         case .virtual(let number, let profile):
@@ -231,6 +238,8 @@ final class WorkerHandle {
     }
 
     private func ended() {
+        onRingsLeft?(ringBytes)
+        ringBytes = [:]
         connection = nil
         mediaPath = nil
         loseOrders()
@@ -322,6 +331,7 @@ final class WorkerHandle {
             status = value.object ?? [:]
             if let configuration = status["committed"], !configuration.isNull { committed = configuration }
             standIn = status["standIn"].flatMap { $0.isNull ? nil : $0 }
+            keepRings(report)
             onChange(self)
         case .event(let name, let members): onEvent?(name, members)
         case .refused(let uid, let gid, let pid): onRefused?(uid, gid, pid)
@@ -333,6 +343,11 @@ final class WorkerHandle {
             loop.cancel(order.timer)
             order.completion(result)
         }
+    }
+
+    /// Takes from a report only what counts after the process has ended: it is ending.
+    func keepRings(_ report: WorkerReport) {
+        if case .status(let value) = report { ringBytes = WorkerReport.ringBytes(of: value) }
     }
 
     // MARK: Orders

@@ -59,6 +59,8 @@ final class WorkerSupervisor {
     /// Reports of workers from before the devices were known: the last of each kind for each connection.
     private var early: [[UInt8]: Early] = [:]
     private var isSettled = false
+    /// What users may still have of the rings of ended workers, by the device's `uniqueID`.
+    private var ringRemainders: [String: RingRemainders] = [:]
 
     private struct Early {
         var pid: Int32
@@ -205,9 +207,26 @@ final class WorkerSupervisor {
         worker.onRefused = { [weak permission] uid, gid, pid in
             permission?.refused(uid: uid, gid: gid, pid: pid, device.identity.authorizationMedia)
         }
+        let uniqueID = device.identity.uniqueID
+        worker.ringRemainders = { [weak self] in self?.ringRemainders(of: uniqueID) }
+        worker.onRingsLeft = { [weak self] used in self?.keepRings(used, of: uniqueID) }
         all[device.id] = worker
         startIfFree(worker)
         if !worker.hasBegun { observer?.deviceChanged(device.id, worker) }
+    }
+
+    // Those of the same device, under whatever id, and of devices that have gone: whoever makes and deletes devices has
+    // no more than who reads one.
+    private func ringRemainders(of uniqueID: String) -> RingRemainders? {
+        var sum = RingRemainders()
+        for (device, left) in ringRemainders where device == uniqueID || worker(of: device) == nil { sum.add(left) }
+        return sum.isOver(at: MonotonicClock.now()) ? nil : sum
+    }
+
+    private func keepRings(_ used: [UInt32: Int], of uniqueID: String) {
+        let now = MonotonicClock.now()
+        ringRemainders = ringRemainders.filter { !$0.value.isOver(at: now) }
+        if !used.isEmpty { ringRemainders[uniqueID, default: RingRemainders()].add(used, at: now) }
     }
 
     // Another worker of the device, or another process under its id, has first to let go of it.
@@ -282,6 +301,7 @@ final class WorkerSupervisor {
                 observer?.fenceSeen(fence)
             }
             guard let worker = all.values.first(where: { $0.isConnection(connection) }) else {
+                leaving.first { $0.isConnection(connection) }?.keepRings(report)
                 // A matcher's.
                 switch report {
                 case .refused(let uid, let gid, let pid): permission.refused(uid: uid, gid: gid, pid: pid, .video)

@@ -1,52 +1,57 @@
 import BusProtocol
-import FrameRing
+import CaptureCore
 import JSON
 import LinuxIO
 
-/// The memory of rings that users were given. It stays as long as a reader keeps it, also when the ring has ended and
+/// The memory of rings that users were given. It stays as long as somebody keeps it, also when the ring has ended and
 /// the connection is closed; so each user has a budget.
 ///
-/// A ring counts for a user until nobody has its memory any more. Where several users were given it, or the kernel
-/// cannot say, it counts until ten minutes after the user's last connection that was given it has closed.
-struct RingAccount<Form: Hashable> {
-    /// Who receives rings.
-    struct User: Hashable {
-        var uid: UInt32
-        var gid: UInt32
-    }
-
+/// A ring counts for a user from the moment when it is given until ten minutes after his last connection with it has
+/// closed or got another ring, whatever the kernel says of its readers: it does not see all of them. It counts longer
+/// as long as the kernel says that somebody has it, if only this user was given it.
+///
+/// Of programs of this process's own user the kernel is believed: they could end this process as well, and the bus's
+/// recorders are among them.
+struct RingAccount {
     private struct Share {
         var connections = 0
-        /// When the last connection closed.
-        var closed: Int64?
+        /// When the last connection closed, or got another ring.
+        var left: Int64?
     }
 
     private struct Entry {
-        let rendition: Form
         let bytes: Int
         let readers: SharedMemoryReaders
-        var shares: [User: Share] = [:]
+        var shares: [UInt32: Share] = [:]
 
-        func counts(for uid: UInt32, at now: Int64) -> Bool {
-            shares.contains { user, share in
-                user.uid == uid && (isAlone(uid) || share.closed.map { now < $0 + RingAccount.grace } ?? true)
-            }
-        }
-        private func isAlone(_ uid: UInt32) -> Bool {
-            readers.isEmpty != nil && shares.keys.allSatisfy { $0.uid == uid }
+        func counts(for uid: UInt32, own: UInt32, at now: Int64) -> Bool {
+            guard let share = shares[uid] else { return false }
+            guard let left = share.left else { return true }
+            let isRecent = now < left + RingAccount.grace
+            if uid == own, readers.isEmpty == true { return false }
+            return isRecent || (shares.count == 1 && readers.isEmpty == false)
         }
     }
 
     private let budget: Int
+    private let own: UInt32
+    private let remainders: RingRemainders
     private var entries: [String: Entry] = [:]
 
     /// Nanoseconds for which a ring counts after its connection has closed.
-    private static var grace: Int64 { 600_000_000_000 }
+    private static var grace: Int64 { RingRemainders.grace }
     /// Rings of one user: each takes a descriptor of this process.
     private static var maximumRings: Int { 128 }
 
-    /// - Parameter budget: bytes of one user's rings.
-    init(budget: Int) { self.budget = budget }
+    /// - Parameters:
+    ///   - budget: bytes of one user's rings.
+    ///   - own: the user of this process.
+    ///   - remainders: what users may still have of workers that have ended.
+    init(budget: Int, own: UInt32, _ remainders: RingRemainders) {
+        self.budget = budget
+        self.own = own
+        self.remainders = remainders
+    }
 
     /// Between 64 and 512 MiB, and at most a quarter of what this process may take: many users and devices share it.
     static var defaultBudget: Int {
@@ -57,68 +62,67 @@ struct RingAccount<Form: Hashable> {
     /// Whether the ring is counted for any user.
     func has(_ ring: String) -> Bool { entries[ring] != nil }
 
-    /// A connection of the user is to be given a ring.
+    /// Bytes that count for each user, without the user of this process, and without what was left of other workers.
+    func used(at now: Int64) -> [UInt32: Int] {
+        var used: [UInt32: Int] = [:]
+        for entry in entries.values {
+            for uid in entry.shares.keys where uid != own && entry.counts(for: uid, own: own, at: now) {
+                used[uid, default: 0] += entry.bytes
+            }
+        }
+        return used
+    }
+
+    /// A connection of the user is to be given a ring, in place of the one that it had, if any.
     ///
     /// - Parameters:
     ///   - replaced: the ring that the connection had until now. Its reader cannot have released it yet, so it does not
-    ///     count.
+    ///     count now.
     ///   - now: monotonic nanoseconds.
     /// - Throws: `limitExceeded` {limit: `ringBytes`}; nothing has changed then.
     mutating func give(
-        _ ring: String, _ rendition: Form, bytes: Int, _ readers: SharedMemoryReaders, to user: User,
-        replacing replaced: String, at now: Int64
+        _ ring: String, bytes: Int, _ readers: SharedMemoryReaders, to uid: UInt32, replacing replaced: String,
+        at now: Int64
     ) throws(BusError) {
-        if entries[ring]?.counts(for: user.uid, at: now) != true,
-            !hasRoom(for: bytes, user.uid, except: replaced, at: now)
-        {
-            _ = sweep(at: now)
-            guard hasRoom(for: bytes, user.uid, except: replaced, at: now) else { throw exceeded }
+        if entries[ring]?.counts(for: uid, own: own, at: now) != true {
+            guard hasRoom(for: bytes, uid, except: replaced, at: now) else { throw exceeded }
         }
-        var entry = entries[ring] ?? Entry(rendition: rendition, bytes: bytes, readers: readers)
-        entry.shares[user, default: Share()].connections += 1
-        entry.shares[user]?.closed = nil
+        left(replaced, by: uid, at: now)
+        var entry = entries[ring] ?? Entry(bytes: bytes, readers: readers)
+        entry.shares[uid, default: Share()].connections += 1
+        entry.shares[uid]?.left = nil
         entries[ring] = entry
     }
 
     /// A connection that was given the ring has closed.
-    mutating func closed(_ ring: String, of user: User, at now: Int64) {
-        guard var share = entries[ring]?.shares[user] else { return }
+    mutating func left(_ ring: String, by uid: UInt32, at now: Int64) {
+        guard var share = entries[ring]?.shares[uid] else { return }
         share.connections -= 1
-        if share.connections <= 0 { share.closed = now }
-        entries[ring]?.shares[user] = share
+        if share.connections <= 0 { share.left = now }
+        entries[ring]?.shares[uid] = share
     }
 
-    /// Releases the memory that nobody has any more.
-    ///
-    /// - Returns: whether there was any.
-    mutating func sweep(at now: Int64) -> Bool {
-        let before = entries.count
+    /// Forgets the rings that count for nobody any more.
+    mutating func sweep(at now: Int64) {
         entries = entries.filter { _, entry in
-            if let isEmpty = entry.readers.isEmpty { return !isEmpty }
-            return entry.shares.values.contains { share in share.closed.map { now < $0 + Self.grace } ?? true }
+            entry.shares.keys.contains { entry.counts(for: $0, own: own, at: now) }
         }
-        return entries.count < before
     }
 
-    /// The rings that a user was given who is not admitted any more.
-    func rings(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {
-        entries.filter { !$0.value.shares.keys.allSatisfy { admits($0.uid, $0.gid) } }
-            .map { ($0.value.rendition, $0.key) }
-    }
-
-    // One ring is given in any case: a camera's own may be larger than the budget.
+    // One ring is given in any case: a camera's own may be larger than the budget. But not one of each worker of many.
     private func hasRoom(for bytes: Int, _ uid: UInt32, except replaced: String, at now: Int64) -> Bool {
-        let counted = entries.filter { $0.key != replaced && $0.value.counts(for: uid, at: now) }
-        let sum = counted.values.reduce(0) { $0 + $1.bytes }
-        return counted.isEmpty || (bytes <= budget - sum && counted.count < Self.maximumRings)
+        let counted = entries.filter { $0.key != replaced && $0.value.counts(for: uid, own: own, at: now) }
+        let left = budget - remainders.bytes(of: uid, at: now)
+        if counted.isEmpty, left > 0 { return true }
+        return bytes <= left - counted.values.reduce(0) { $0 + $1.bytes } && counted.count < Self.maximumRings
     }
 
     private var exceeded: BusError {
         BusError(
             .limitExceeded,
-            "This user's programs hold as much shared memory of this device as one user may (\(budget >> 20) MiB): "
-                + "release rings that are not read any more (unmap them, close their descriptors), or subscribe to "
-                + "frame/, which needs none.",
+            "This user's programs have been given as much shared memory of this device as one user may have "
+                + "(\(budget >> 20) MiB). A ring counts until ten minutes after its connection has closed: keep "
+                + "connections open and ask for fewer sizes, or subscribe to frame/, which needs none.",
             ["limit": "ringBytes", "maximum": JSONValue(budget)])
     }
 }

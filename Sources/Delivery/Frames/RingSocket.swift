@@ -1,5 +1,6 @@
 package import BusProtocol
 package import BusServer
+package import CaptureCore
 package import FrameRing
 import Glibc
 import JSON
@@ -21,8 +22,6 @@ package final class RingSocket<Form: Hashable> {
         var rendition: Form?
         /// The last ring that it received.
         var ring = ""
-        /// All rings that it received and may still have.
-        var rings: Set<String> = []
         /// The ring that it has not received because its user has no room for it.
         var withheld = ""
         /// The last error that it received.
@@ -32,13 +31,13 @@ package final class RingSocket<Form: Hashable> {
         /// Its connection will be closed in a moment; nothing more is sent.
         var isCut = false
         let peer: ConnectionGuard.Peer
-        let user: RingAccount<Form>.User
+        let user: RingRecipients<Form>.User
 
         var client: RenditionClient { RenditionClient(.reader(socket.rawValue), uid: user.uid) }
 
         init(_ socket: PacketSocket, _ peer: PeerCredentials) {
             self.socket = socket
-            user = RingAccount<Form>.User(uid: peer.uid, gid: peer.gid)
+            user = RingRecipients<Form>.User(uid: peer.uid, gid: peer.gid)
             self.peer = ConnectionGuard.Peer(
                 uid: peer.uid, pid: peer.pid, startTime: ProcessTable.startTime(of: peer.pid))
         }
@@ -51,7 +50,8 @@ package final class RingSocket<Form: Hashable> {
     private var table: ConnectionTable
     private var connected: [Int32: Reader] = [:]
     private var rings: [Form: RingWriter] = [:]
-    private var account: RingAccount<Form>
+    private var account: RingAccount
+    private var recipients = RingRecipients<Form>()
     private var errors: [Form: BusError] = [:]
     /// Connections that were ended because their reader did not read.
     package private(set) var cutCount: UInt64 = 0
@@ -66,6 +66,11 @@ package final class RingSocket<Form: Hashable> {
     /// Called when a reader of a rendition has gone.
     package var onLeave: (Form, RenditionClient) -> Void = { _, _ in }
 
+    /// Bytes of rings that count for each user.
+    package private(set) var used: [UInt32: Int] = [:] { didSet { if used != oldValue { onUse() } } }
+    /// Called when ``used`` has changed.
+    package var onUse: () -> Void = {}
+
     private let unauthorized: BusError
 
     private static var maximumRequestBytes: Int { 1024 }
@@ -75,14 +80,15 @@ package final class RingSocket<Form: Hashable> {
 
     /// - Parameters:
     ///   - budget: bytes of the rings that one user may have; nil: depends on the memory.
+    ///   - remainders: what users may still have of workers that have ended.
     ///   - unauthorized: the error for users without permission.
     package init(
         _ loop: Loop, path: String, mode: UInt32, group: UInt32?, perUser: Int, total: Int, budget: Int?,
-        unauthorized: BusError
+        _ remainders: RingRemainders, unauthorized: BusError
     ) throws(SystemError) {
         self.loop = loop
         self.path = path
-        account = RingAccount(budget: budget ?? RingAccount<Form>.defaultBudget)
+        account = RingAccount(budget: budget ?? RingAccount.defaultBudget, own: CurrentProcess.uid, remainders)
         self.unauthorized = unauthorized
         table = ConnectionTable(perUser: perUser, total: total)
         listening = try UnixSocket.listen(at: path, .packets, mode: mode, group: group)
@@ -107,24 +113,25 @@ package final class RingSocket<Form: Hashable> {
         rings[rendition] = nil
     }
 
-    /// Releases the memory that nobody has any more, and gives rings to readers whose users have room by now. Call this
-    /// once a second.
+    /// Whether the ring counts for a user: who asks for its rendition again is to be given the same.
+    package func counts(_ ring: String) -> Bool { account.has(ring) }
+
+    /// Forgets the rings that count no more, and gives rings to readers whose users have room by now. Call this once a
+    /// second.
     package func sweep() {
-        guard account.sweep(at: MonotonicClock.now()) || connected.values.contains(where: { !$0.withheld.isEmpty })
-        else { return }
-        for reader in connected.values {
-            reader.rings = reader.rings.filter(account.has)
-            if let rendition = reader.rendition, let ring = rings[rendition], !reader.withheld.isEmpty {
-                give(ring, to: reader)
-            }
+        recipients.sweep()
+        account.sweep(at: MonotonicClock.now())
+        used = account.used(at: MonotonicClock.now())
+        for reader in connected.values where !reader.withheld.isEmpty {
+            if let rendition = reader.rendition, let ring = rings[rendition] { give(ring, to: reader) }
         }
     }
 
     /// Ends the connections of all users that lost permission.
     ///
-    /// - Returns: the rings that such a user received and can still read: they are to be replaced.
+    /// - Returns: the rings that such a user received, and in which frames may still come: they are to be replaced.
     package func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {
-        let compromised = account.rings(unless: admits)
+        let compromised = recipients.rings(unless: admits)
         for reader in connected.values.filter({ !admits($0.user.uid, $0.user.gid) }) {
             send(unauthorized, to: reader)
             close(reader)
@@ -230,16 +237,17 @@ package final class RingSocket<Form: Hashable> {
         let plan = ring.plan
         let id = plan.description.ring
         guard let rendition = reader.rendition, !reader.isCut, reader.ring != id else { return }
+        let now = MonotonicClock.now()
         do throws(BusError) {
             try account.give(
-                id, rendition, bytes: plan.size, ring.readers, to: reader.user, replacing: reader.ring,
-                at: MonotonicClock.now())
+                id, bytes: plan.size, ring.readers, to: reader.user.uid, replacing: reader.ring, at: now)
         } catch {
             reader.withheld = id
             return send(error, to: reader)
         }
+        recipients.add(reader.user, ring, rendition)
+        used = account.used(at: now)
         reader.ring = id
-        reader.rings.insert(id)
         reader.withheld = ""
         reader.error = nil
         // An unread message keeps the memory of its ring: two are allowed.
@@ -291,7 +299,7 @@ package final class RingSocket<Form: Hashable> {
         loop.cancel(reader.token)
         loop.cancel(reader.timer)
         _ = table.close(descriptor: descriptor)
-        for ring in reader.rings { account.closed(ring, of: reader.user, at: MonotonicClock.now()) }
+        account.left(reader.ring, by: reader.user.uid, at: MonotonicClock.now())
         if let rendition = reader.rendition { onLeave(rendition, reader.client) }
     }
 }

@@ -53,6 +53,8 @@ public final class SharedMemoryReaders: Sendable {
     }
 
     /// Whether nobody has a descriptor of ``open()``, or a mapping that was made with it; nil: the kernel cannot say.
+    /// Who has a descriptor of the path alone (O_PATH) can open it again and is not seen: no permission may depend on
+    /// this.
     public var isEmpty: Bool? {
         let result = clinux_is_shared(descriptor.rawValue)
         return result < 0 ? nil : result == 0

@@ -36,6 +36,8 @@ struct DeviceStatus {
     var subscribers: [Rendition: Int] = [:]
     /// Renditions that subscribers want and that are refused, and why.
     var refused: [(rendition: Rendition, error: BusError)] = []
+    /// Bytes of rings that count for each user.
+    var ringBytes: [UInt32: Int] = [:]
 
     /// What is not known, or not now, is null.
     var json: JSONValue {
@@ -61,6 +63,7 @@ struct DeviceStatus {
                 Dictionary(subscribers.map { ($0.description, JSONValue($1)) }) { first, _ in first }),
             "refused": .object(
                 Dictionary(refused.map { ($0.rendition.description, .string($0.error.message)) }) { $1 }),
+            "rings": WorkerReport.rings(ringBytes),
         ]
     }
 }

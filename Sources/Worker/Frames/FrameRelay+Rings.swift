@@ -79,7 +79,7 @@ extension FrameRelay {
         for topic in output.outputs where topic.subscribed.kind == .buffer { topic.writer = nil }
         // That of the device's own frames goes with the stream.
         if !ring.isNative {
-            if !isOver, running != nil, ring.writer.readers.isEmpty == false {
+            if !isOver, running != nil, isCounted(ring.id) {
                 retired[output.rendition] = ring
             } else {
                 ring.writer.close(.ended)
@@ -92,9 +92,9 @@ extension FrameRelay {
         onRing?(output.rendition, nil)
     }
 
-    /// Ends the retired rings that nobody has any more.
+    /// Ends the retired rings that count for nobody any more.
     func releaseRetired() {
-        for (rendition, ring) in retired where ring.writer.readers.isEmpty != false {
+        for (rendition, ring) in retired where !isCounted(ring.id) {
             ring.writer.close(.ended)
             retired[rendition] = nil
         }

@@ -42,8 +42,8 @@ final class FrameRelay {
     var timestampSource = TimestampSource.startOfExposure
     /// How far the counts of topics had come that have gone within this stream: they go on if the topic comes back.
     var departed: [SubscribedTopic: UInt64] = [:]
-    /// Rings of this stream that nobody wants now, and whose memory a reader still has: who wants that rendition again
-    /// gets the same ring.
+    /// Rings of this stream that nobody wants now, and that still count for a user: who wants that rendition again gets
+    /// the same ring.
     var retired: [Rendition: RenditionRing] = [:]
 
     /// That of the last committed configuration.
@@ -56,6 +56,8 @@ final class FrameRelay {
     private(set) var damaged: UInt64 = 0
     /// CLOCK_MONOTONIC of the last whole frame.
     private(set) var lastFrame: Int64?
+    /// Whether a ring counts for a user.
+    var isCounted: (_ ring: String) -> Bool = { _ in false }
     /// There is a ring, or (nil) none any more.
     var onRing: ((Rendition, RingWriter?) -> Void)?
     /// Called with each whole frame while photos are taken; nil: none are.

@@ -311,7 +311,7 @@ public final class Worker {
             notRestored: controller.cache.notRestored, standIn: photos.standIn, pressure: faults.pressure,
             isHalted: orders.isHalted,
             zoomRamp: orders.zoom?.ramp ?? .null, scene: scene.json, subscribers: subscribers.counts,
-            refused: subscribers.refused)
+            refused: subscribers.refused, ringBytes: subscribers.ringBytes)
     }
 
     private func reportUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
@@ -378,6 +378,8 @@ public final class Worker {
         self.ending = ending
         if now { return loop.stop() }
         logger.debug("ending")
+        // What is left of the rings counts after the end.
+        status?.report()
         loop.schedule(afterMilliseconds: Self.endLimit) { [weak self] in
             self?.logger.error("the device can't be closed in time")
             self?.loop.stop()

@@ -25,6 +25,8 @@ public struct WorkerOptions: Sendable {
     public var payloadBudget: Int?
     /// Bytes of the rings that one user may have; nil: depends on the memory.
     public var ringBudget: Int?
+    /// What users may still have of the rings of workers that have ended.
+    public var ringRemainders = RingRemainders()
     /// Bytes that frames for photos under way may have together, and their files as many; nil: as the machine's memory
     /// allows.
     public var photoBudget: Int?

@@ -65,6 +65,7 @@ public final class MicrophoneWorker {
             rings = try RingSocket(
                 loop, path: process.directory.ringSocket(device), mode: process.mode, group: process.group,
                 perUser: options.connectionsPerUser, total: options.connections, budget: options.ringBudget,
+                options.ringRemainders,
                 unauthorized: BusError(
                     .unauthorized,
                     "This user has no permission for this microphone. authorization.status says why; 'camerabus ask "
@@ -202,6 +203,7 @@ public final class MicrophoneWorker {
             handle(table.wantRing(rendition, by: client))
             rings.setFailures(ringFailures)
         }
+        rings.onUse = { [weak self] in self?.status?.touch() }
         rings.onLeave = { [weak self] rendition, client in
             guard let self else { return }
             handle(table.unwantRing(rendition, by: client))
@@ -379,6 +381,7 @@ public final class MicrophoneWorker {
             "kernelPriority": controller.isOpen ? "unsupported" : .null,
             "notRestored": .array(controller.notRestored.map(\.json)), "systemPressureState": faults.pressure.json,
             "isHalted": .bool(orders.isHalted), "zoomRamp": .null, "subscribers": [:],
+            "rings": WorkerReport.rings(rings.used),
             "refused": .object(
                 Dictionary(table.refusedRenditions.map { ($0.rendition.description, .string($0.error.message)) }) {
                     first, _ in
@@ -455,6 +458,8 @@ public final class MicrophoneWorker {
         self.ending = ending
         if now { return loop.stop() }
         logger.debug("ending")
+        // What is left of the rings counts after the end.
+        status?.report()
         loop.schedule(afterMilliseconds: Self.endLimit) { [weak self] in
             self?.logger.error("the device can't be closed in time")
             self?.loop.stop()

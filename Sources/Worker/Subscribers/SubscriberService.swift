@@ -44,7 +44,7 @@ final class SubscriberService {
         rings = try RingSocket(
             process.loop, path: process.directory.ringSocket(options.device), mode: process.mode,
             group: process.group, perUser: options.connectionsPerUser, total: options.connections,
-            budget: options.ringBudget,
+            budget: options.ringBudget, options.ringRemainders,
             unauthorized: BusError(
                 .unauthorized,
                 "This user has no permission for this camera. authorization.status says why; 'camerabus ask video "
@@ -64,6 +64,8 @@ final class SubscriberService {
         socket.onUnsubscribe = { [weak self] topic, client in self?.unsubscribed(topic, client) }
         errors.onFailure = { [weak self] error in self?.onFailure?("errors can't be sent: \(error)") }
         frames.onFailure = { [weak self] error in self?.onFailure?("frames can't be sent: \(error)") }
+        frames.isCounted = { [weak self] ring in self?.rings.counts(ring) ?? false }
+        rings.onUse = { [weak self] in self?.onChange?() }
         frames.onRing = { [weak self] rendition, ring in
             if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
         }
@@ -191,6 +193,9 @@ final class SubscriberService {
         counted = counts
         return counts
     }
+
+    /// Bytes of rings that count for each user.
+    var ringBytes: [UInt32: Int] { rings.used }
 
     /// Renditions that are refused, and why.
     var refused: [(rendition: Rendition, error: BusError)] { table.refusedRenditions }

@@ -77,10 +77,13 @@ extension ProcessTests.Permission {
         try await bus.stop()
     }
 
-    @Test func `a reader that left a ring before its permission was revoked reads nothing new in it`() async throws {
+    @Test(arguments: ["mapped", "path"])
+    func `a reader that left a ring before its permission was revoked reads nothing new in it`(
+        _ how: String
+    ) async throws {
         let bus = try await bus()
         try await allow(bus, Self.user)
-        // Its memory is mapped still, when its connection has ended.
+        // Its memory is mapped still, or can be opened again, when its connection has ended.
         let script = """
             import array, mmap, os, signal, socket, struct, sys
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
@@ -89,16 +92,27 @@ extension ProcessTests.Permission {
             connection.send(b'{}')
             data, ancillary, _, _ = connection.recvmsg(65536, 64)
             descriptor = array.array("i", ancillary[0][2])[0]
-            memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
+            size = os.fstat(descriptor).st_size
+            if sys.argv[2] == "mapped":
+                memory = mmap.mmap(descriptor, size, prot=mmap.PROT_READ)
+            else:
+                path = os.open(f"/proc/self/fd/{descriptor}", os.O_PATH)
+            os.close(descriptor)
             connection.close()
             print("mapped", flush=True)
             while signal.sigwait({signal.SIGUSR1}):
+                if sys.argv[2] == "path":
+                    descriptor = os.open(f"/proc/self/fd/{path}", os.O_RDONLY)
+                    memory = os.pread(descriptor, 512, 0)
+                    os.close(descriptor)
                 count, newest, closed = struct.unpack_from("<III", memory, 384)
                 print("count", count, closed, flush=True)
             """
         let witness = try FrameReader(bus, "cam0", Self.witnessed)
-        let stranger = try bus.start(OtherUser.python, ["-c", script, bus.directory.path], as: Self.user)
+        let stranger = try bus.start(OtherUser.python, ["-c", script, bus.directory.path, how], as: Self.user)
         try await eventually { lines(stranger, "mapped").count == 1 }
+        // The worker looks for rings that nobody has meanwhile.
+        try read(witness, 70)
         /// What it sees now.
         func look() async throws -> Substring? {
             let before = lines(stranger, "count").count
