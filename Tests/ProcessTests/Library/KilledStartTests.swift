@@ -117,6 +117,15 @@ extension ProcessTests {
             }
         }
 
+        /// The library is whole once the bus has come back, also in what it could not see to before it died.
+        private func checkLibraryOfNextStart(_ bus: BusHarness, isUnnamed: Bool) async throws {
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try await eventually { try isSettled(client) }
+            try checkLibrary(client, isUnnamed: isUnnamed)
+        }
+
         @Test(.enabled(if: hasCompiler, "cc is not there"), arguments: [true, false])
         func `a movie whose recorder is killed at any step leaves nothing that lacks a file`(
             _ isUnnamed: Bool
@@ -138,12 +147,7 @@ extension ProcessTests {
                 killed += 1
             }
             #expect(killed > 5 && killed < 60)
-            // Also what the bus could not see to before it died.
-            try await bus.killCoordinator()
-            try await bus.startCoordinator()
-            let next = try RawClient(path: bus.directory.commandSocket)
-            try await eventually { try isSettled(next) }
-            try checkLibrary(next, isUnnamed: isUnnamed)
+            try await checkLibraryOfNextStart(bus, isUnnamed: isUnnamed)
             try await bus.stop()
         }
 
@@ -168,11 +172,7 @@ extension ProcessTests {
             let results = try clients.map { try $0.reply(within: 60).result }
             let failed = results.count { if case .failure = $0 { true } else { false } }
             #expect(failed > 5, "\(results)")
-            try await bus.killCoordinator()
-            try await bus.startCoordinator()
-            let next = try RawClient(path: bus.directory.commandSocket)
-            try await eventually { try isSettled(next) }
-            try checkLibrary(next, isUnnamed: isUnnamed)
+            try await checkLibraryOfNextStart(bus, isUnnamed: isUnnamed)
             try await bus.stop()
         }
     }
