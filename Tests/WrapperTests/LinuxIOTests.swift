@@ -14,6 +14,14 @@ import Testing
         _ = try LockFile("\(folder.path)/lock")
     }
 
+    @Test func `what is no file can't be locked, and makes nobody wait`() throws {
+        let folder = try TemporaryDirectory()
+        let path = "\(folder.path)/lock"
+        #expect(mkfifo(path, 0o600) == 0)
+        #expect { try LockFile(path) } throws: { ($0 as? SystemError)?.code == EINVAL }
+        if case .somebody = LockFile.holder(of: path) { Issue.record("somebody holds a pipe") }
+    }
+
     @Test func `a signed lock file names who holds it`() throws {
         let folder = try TemporaryDirectory()
         let path = "\(folder.path)/lock"

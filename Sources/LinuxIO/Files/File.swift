@@ -47,11 +47,7 @@ public enum File {
     ) throws(SystemError) -> [UInt8] {
         // Nothing at the path may hold us up, as a pipe without a writer would.
         let file = try FileDescriptor(opening: path, O_RDONLY | O_NONBLOCK | flags)
-        var status = stat()
-        try check("fstat", path) { fstat(file.rawValue, &status) }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw SystemError(code: EINVAL, operation: "read as a plain file", subject: path)
-        }
+        let status = try plainStatus(of: file, path, "read as a plain file")
         guard isTrusted(status) else { throw SystemError(code: EPERM, operation: "read", subject: path) }
         return try read(file, path, limit: limit)
     }
@@ -96,6 +92,19 @@ public enum File {
             // SMB does so for every folder.
             guard error.code == EINVAL else { throw error }
         }
+    }
+
+    /// - Throws: `EINVAL` for what is no plain file.
+    fileprivate static func plainStatus(
+        of file: borrowing FileDescriptor, _ path: String, _ operation: String
+    ) throws(SystemError) -> stat {
+        let descriptor = file.rawValue
+        var status = stat()
+        try check("fstat", path) { fstat(descriptor, &status) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw SystemError(code: EINVAL, operation: operation, subject: path)
+        }
+        return status
     }
 
     private static func read(
@@ -193,7 +202,7 @@ public final class LockFile: Sendable {
     /// - Parameter isSigned: this process's number and start time are written into it, for ``holder(of:)``.
     /// - Throws: `EWOULDBLOCK` when another process holds it.
     public init(_ path: String, isSigned: Bool = false) throws(SystemError) {
-        let file = try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+        let file = try Self.open(path, O_RDWR | O_CREAT)
         try check("flock", path) { clinux_flock_exclusive_now(file.rawValue) }
         owner = file
         if isSigned {
@@ -206,9 +215,16 @@ public final class LockFile: Sendable {
 
     /// Waits while another process holds it.
     public init(waitingFor path: String) throws(SystemError) {
-        let file = try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+        let file = try Self.open(path, O_RDWR | O_CREAT)
         try check("flock", path) { clinux_flock_exclusive(file.rawValue) }
         owner = file
+    }
+
+    // Whatever else lies there, such as a FIFO, must not make anybody wait.
+    private static func open(_ path: String, _ flags: Int32) throws(SystemError) -> FileDescriptor {
+        let file = try FileDescriptor(opening: path, flags | O_NOFOLLOW | O_NONBLOCK, mode: 0o600)
+        _ = try File.plainStatus(of: file, path, "open as a plain file")
+        return file
     }
 
     /// Who holds a lock file.
@@ -231,7 +247,7 @@ public final class LockFile: Sendable {
 
     /// Who holds that lock file now.
     public static func holder(of path: String) -> Holder {
-        guard let file = try? FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW) else { return .nobody }
+        guard let file = try? open(path, O_RDONLY) else { return .nobody }
         // Taken for a moment, and let go with the descriptor; those who ask at the same time don't see each other.
         guard clinux_flock_shared_now(file.rawValue) != 0 else { return .nobody }
         var buffer = [UInt8](repeating: 0, count: 64)
