@@ -4,19 +4,24 @@ import NIOCore
 import NIOHTTP1
 
 /// Collects the requests of a connection, and has one after the other answered by a task.
+///
+/// Nothing is read while a request is answered, and an answer is sent when the kernel has taken it. So a client that
+/// sends faster than it is answered, or that takes no answers, has to wait, and fills no memory.
 final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
 
     private let router: WebRouter
     private let stream: WebStream
+    private let pacer: RequestPacer
     private let address: String
     /// Whose the other end is, once that was looked up: on this machine, and if that could be found out.
     private var user: UInt32??
     private var head: HTTPRequestHead?
     private var form: [UInt8] = []
     private var deadline: Scheduled<Void>?
-    /// Requests whose tasks have not ended: the next one comes as soon as the last answer is sent.
-    private var answering = 0
+    private var isAnswering = false
+    /// What came behind the request that is being answered.
+    private var waiting = CircularBuffer<Input>()
     /// Nothing more is taken: the last answer is being sent, or the other end has said that nothing more comes.
     private var isEnding = false
     private var isRemoved = false
@@ -25,9 +30,19 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     private static let patience = TimeAmount.seconds(15)
     private static let maximumFormBytes = 4096
 
-    init(_ router: WebRouter, _ stream: WebStream, from address: String) {
+    /// What comes from the other end, in its order.
+    private enum Input {
+        case part(HTTPServerRequestPart)
+        /// It is no request, and nothing behind it can be read as one.
+        case invalid(WebRequest.Refusal)
+        case end
+    }
+
+    /// - Parameter pacer: gives it what comes.
+    init(_ router: WebRouter, _ stream: WebStream, _ pacer: RequestPacer, from address: String) {
         self.router = router
         self.stream = stream
+        self.pacer = pacer
         self.address = address
     }
 
@@ -47,9 +62,42 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
         deadline = context.eventLoop.scheduleTask(in: Self.patience) { [stream] in stream.shutDown() }
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard !isEnding else { return }
-        switch unwrapInboundIn(data) {
+    func channelActive(context: ChannelHandlerContext) {
+        context.fireChannelActive()
+        readOn(context)
+    }
+
+    private func readOn(_ context: ChannelHandlerContext) { if !isAnswering, !isRemoved { context.read() } }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { take(.part(unwrapInboundIn(data)), context) }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        readOn(context)
+        context.fireChannelReadComplete()
+    }
+
+    private func take(_ input: Input, _ context: ChannelHandlerContext) {
+        waiting.append(input)
+        takeWaiting(context)
+    }
+
+    private func takeWaiting(_ context: ChannelHandlerContext) {
+        while !isAnswering, !isEnding, let next = waiting.popFirst() {
+            switch next {
+            case .part(let part): take(part, context)
+            case .invalid(let refusal): refuse(refusal, context)
+            case .end: inputEnded()
+            }
+        }
+        if isEnding {
+            waiting.removeAll()
+        } else if case .end? = waiting.first {
+            inputEnded()
+        }
+    }
+
+    private func take(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
+        switch part {
         case .head(let head):
             (self.head, form) = (head, [])
             // A body that is too long is not waited for.
@@ -77,7 +125,7 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func answer(_ request: WebRequest, _ context: ChannelHandlerContext) {
-        answering += 1
+        isAnswering = true
         let (bound, form) = (context.loopBound, form)
         let connection = NIOLoopBound(self, eventLoop: context.eventLoop)
         let (router, stream, address) = (router, stream, address)
@@ -100,16 +148,19 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
 
     /// - Parameter goesOn: whether another request may follow; nil: the answer could not be sent.
     private func answered(_ goesOn: Bool?, _ context: ChannelHandlerContext) {
-        answering -= 1
+        isAnswering = false
         if !context.channel.isActive { router.left(stream) }
         // It may be a WebSocket by now.
-        guard !isRemoved, answering == 0 || goesOn != true else { return }
+        guard !isRemoved else { return }
         stream.answered()
         guard !stream.isShutDown else { return }
         switch goesOn {
         case nil: stream.shutDown()
-        case true? where !isEnding: expectRequest(context)
-        default: end()
+        case true? where !isEnding:
+            expectRequest(context)
+            takeWaiting(context)
+            readOn(context)
+        default: end(context)
         }
     }
 
@@ -117,7 +168,7 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     private func refuse(_ refusal: WebRequest.Refusal, _ context: ChannelHandlerContext) {
         isEnding = true
         deadline?.cancel()
-        answering += 1
+        isAnswering = true
         let (bound, connection) = (context.loopBound, NIOLoopBound(self, eventLoop: context.eventLoop))
         let (router, stream) = (router, stream)
         Task {
@@ -126,26 +177,32 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    private func end() {
+    private func end(_ context: ChannelHandlerContext) {
         isEnding = true
         stream.finish()
+        pacer.drop()
+        readOn(context)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard event as? ChannelEvent == .inputClosed else { return context.fireUserInboundEventTriggered(event) }
+        if isEnding { inputEnded() } else { take(.end, context) }
+    }
+
+    private func inputEnded() {
         // What is being answered still is, but for pictures without an end.
-        guard answering > 0, !stream.isEndless else { return stream.shutDown() }
+        guard isAnswering, !stream.isEndless else { return stream.shutDown() }
         isEnding = true
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let error = error as? HTTPParserError else { return stream.shutDown() }
-        guard !isEnding else { return }
-        switch error {
-        case .headerOverflow: refuse(WebRequest.Refusal(status: 431, reason: "The head is too long."), context)
-        case .invalidVersion:
-            refuse(WebRequest.Refusal(status: 505, reason: "This server supports only HTTP/1.1."), context)
-        default: refuse(WebRequest.Refusal(status: 400, reason: "The request is not valid HTTP."), context)
-        }
+        let refusal =
+            switch error {
+            case .headerOverflow: WebRequest.Refusal(status: 431, reason: "The head is too long.")
+            case .invalidVersion: WebRequest.Refusal(status: 505, reason: "This server supports only HTTP/1.1.")
+            default: WebRequest.Refusal(status: 400, reason: "The request is not valid HTTP.")
+            }
+        take(.invalid(refusal), context)
     }
 }

@@ -20,6 +20,8 @@ final class WebServer: Sendable {
     private static let silence = 30
     private static let stall = 60_000
     private static let receiveBuffer = 64 << 10
+    /// Bytes that are read at once.
+    private static let readBytes = 16 << 10
     /// Bytes that nobody reads any more: behind a wish for another protocol.
     private static let maximumBufferedBytes = 1 << 20
     private static let maximumHeadBytes = 16 << 10
@@ -55,6 +57,10 @@ final class WebServer: Sendable {
         return bootstrap.serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             // Nobody is taken in before run().
             .serverChannelOption(.autoRead, value: false)
+            // A connection's handlers ask for each read.
+            .childChannelOption(.autoRead, value: false)
+            .childChannelOption(.maxMessagesPerRead, value: 1)
+            .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: readBytes))
             .childChannelOption(.socketOption(.so_sndbuf), value: sendBuffer)
             .childChannelOption(.socketOption(.so_rcvbuf), value: receiveBuffer)
             .childChannelOption(.socketOption(.so_keepalive), value: 1)
@@ -99,15 +105,16 @@ final class WebServer: Sendable {
         var framing = HTTPResponseEncoder.Configuration()
         // Pictures without an end come as they are: not every reader of them knows chunks.
         framing.automaticallySetFramingHeaders = false
+        let pacer = RequestPacer()
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(SentBytes(counters))
         try pipeline.addHandler(HTTPResponseEncoder(configuration: framing))
+        try pipeline.addHandler(pacer)
         try pipeline.addHandler(
             ByteToMessageHandler(
                 HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits),
                 maximumBufferSize: maximumBufferedBytes))
-        try pipeline.addHandler(HTTPServerPipelineHandler())
-        try pipeline.addHandler(HTTPConnection(router, stream, from: address))
+        try pipeline.addHandler(HTTPConnection(router, stream, pacer, from: address))
     }
 
     /// Serves for ever.

@@ -9,7 +9,7 @@ final class WebSocketConnection: ChannelInboundHandler {
     private let busAccess: WebBusAccess
     private let stream: WebStream
     private let session: WebSession
-    /// Messages that were read with one that is being taken.
+    /// Messages that were read with one that is being taken: the next read comes when all are.
     private var waiting = CircularBuffer<WebSocketFrame>()
     private var isTaking = true
     /// Why nothing more is taken, once what came before is.
@@ -27,8 +27,6 @@ final class WebSocketConnection: ChannelInboundHandler {
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        // The next message is not read before this one is taken.
-        context.channel.setOption(.autoRead, value: false).whenComplete { _ in }
         let (bound, connection) = (context.loopBound, NIOLoopBound(self, eventLoop: context.eventLoop))
         let (busAccess, stream, session) = (busAccess, stream, session)
         // However it ends, and also if it has ended by now.

@@ -125,7 +125,7 @@ final class WebStream: Sendable {
                 let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
                 let others: [any RemovableChannelHandler] = [
                     try pipeline.handler(type: HTTPConnection.self),
-                    try pipeline.handler(type: HTTPServerPipelineHandler.self),
+                    try pipeline.handler(type: RequestPacer.self),
                     try pipeline.handler(type: HTTPResponseEncoder.self),
                 ]
                 for handler in others { _ = pipeline.removeHandler(handler) }

@@ -108,6 +108,16 @@ public final class RawConnection {
     @discardableResult
     public func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
+    /// Sends what the kernel takes now, without waiting.
+    ///
+    /// - Returns: how many bytes that are.
+    public func send(atOnce bytes: ArraySlice<UInt8>) -> Int {
+        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+        return bytes.withUnsafeBytes {
+            max(0, Glibc.send(descriptor.rawValue, $0.baseAddress, $0.count, flags))
+        }
+    }
+
     /// Says that nothing more comes.
     public func finish() { shutdown(descriptor.rawValue, Int32(SHUT_WR)) }
 

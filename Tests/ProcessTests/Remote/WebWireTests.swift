@@ -62,6 +62,32 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `who sends requests on and on, and takes no answers, fills no memory`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let tokens = try bus.write("view 0123456789abcdef laptop\n", to: "tokens")
+            let web = try await WebGateway(bus, settings: "tokens = \"\(tokens)\"")
+            let before = web.residentBytes
+            let wrong = "Authorization: Bearer x\r\n"
+            let silent = try ["", wrong, "Content-Length: 4000\r\n"].map { header in
+                let body = String(repeating: "b", count: header.hasPrefix("Content") ? 4000 : 0)
+                let request = Array("GET / HTTP/1.1\r\n\(Self.host)\(header)\r\n\(body)".utf8)
+                return (connection: try web.connect(receiveBuffer: 4096), request: request)
+            }
+            var sent = silent.map { _ in 0 }
+            // Meanwhile others are answered.
+            let other = try web.connect()
+            for _ in 0..<5000 {
+                for (index, (connection, request)) in silent.enumerated() {
+                    sent[index] += connection.send(atOnce: request[(sent[index] % request.count)...])
+                }
+                other.send("HEAD /login HTTP/1.1\r\n\(Self.host)\r\n")
+                try #require(other.receiveHead().hasPrefix("HTTP/1.1 200"))
+            }
+            #expect(web.residentBytes - before < 16 << 20)
+            withExtendedLifetime(silent) {}
+            try await bus.stop()
+        }
+
         @Test func `connections that say nothing keep nobody out`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let web = try await WebGateway(bus, settings: "connections_per_address = 4")
