@@ -46,4 +46,11 @@ final class LoginSessions: Sendable {
     }
 
     func end(_ id: String) { sessions.withLock { $0[id] = nil } }
+
+    /// Ends the sessions of all other tokens.
+    ///
+    /// - Parameter isValid: by the digest of a token.
+    func keep(where isValid: (_ token: String) -> Bool) {
+        sessions.withLock { $0 = $0.filter { isValid($0.value.token) } }
+    }
 }

@@ -45,11 +45,18 @@ final class WebAuthorization: Sendable {
         self.localUsers = localUsers
     }
 
-    /// Who may come from elsewhere now.
+    /// Who may come from elsewhere now. A token that is not among these loses its sessions for good: they do not
+    /// return with it.
     var tokens: WebTokenTable {
         get { known.withLock { $0 } }
-        set { known.withLock { $0 = newValue } }
+        set {
+            known.withLock { $0 = newValue }
+            sessions.keep { newValue.visitor(ofDigest: $0) != nil }
+        }
     }
+
+    /// Lets nobody in from elsewhere, until ``tokens`` are known again: these have their sessions then.
+    func suspendTokens() { known.withLock { $0 = WebTokenTable() } }
 
     /// Refuses what doesn't name this server, and what a page of somebody else's asks.
     func check(_ request: WebRequest) throws(WebRequest.Refusal) {
@@ -161,9 +168,8 @@ final class WebAuthorization: Sendable {
     ///
     /// - Returns: the session, for the cookie; nil: nobody has that token.
     func login(with token: String) -> String? {
-        let tokens = tokens
-        guard let digest = tokens.digest(of: token) else { return nil }
-        return sessions.begin(for: digest)
+        // Under the lock: a token that is removed meanwhile ends the session, too.
+        known.withLock { tokens in tokens.digest(of: token).map { sessions.begin(for: $0) } }
     }
 
     func logout(_ session: String) { sessions.end(session) }

@@ -42,10 +42,12 @@ final class WebInterface {
             source: {
                 // Without a file of them nobody has a token any more.
                 guard let path = settings.tokensPath else { return RemoteUserStore.Reading(isWhole: true) }
-                let tokens = Self.read(path, logger: logger)
-                access.tokens = tokens ?? WebTokenTable()
-                return RemoteUserStore.Reading(
-                    remoteUsers: access.tokens.remoteUsers, isWhole: tokens?.problems.isEmpty == true)
+                guard let tokens = Self.read(path, logger: logger) else {
+                    access.suspendTokens()
+                    return RemoteUserStore.Reading()
+                }
+                access.tokens = tokens
+                return RemoteUserStore.Reading(remoteUsers: tokens.remoteUsers, isWhole: tokens.problems.isEmpty)
             },
             tell: { [weak busAccess] name, told in
                 busAccess?.revoked(WebTokenTable.Visitor(name: name, role: .nobody).principal, then: told)

@@ -106,6 +106,27 @@ import Testing
         #expect(try !isIn(second))
     }
 
+    @Test func `a session does not return with the line of its token, but with a file that can be read again`() throws {
+        let access = try access()
+        let line = "view \(token) The laptop\n"
+        func isIn(_ session: String) throws -> Bool {
+            access.visitor(try request("Host: localhost", "Cookie: camerabus=\(session)"), from: there) != nil
+        }
+        let kept = try #require(access.login(with: token))
+        access.suspendTokens()
+        #expect(try !isIn(kept) && access.login(with: token) == nil)
+        access.tokens = WebTokenTable(parsing: "control \(token) The laptop\n")
+        #expect(try isIn(kept))
+        // Without the line, also where another one is wrong; with the line twice; and with another token.
+        for text in ["", "view short Ada\n", line + line, "view 0123456789abcdee The laptop\n"] {
+            let session = try #require(access.login(with: token))
+            access.tokens = WebTokenTable(parsing: text)
+            access.tokens = WebTokenTable(parsing: line)
+            #expect(try !isIn(session) && access.login(with: token) != nil, "\(text)")
+        }
+        #expect(try !isIn(kept))
+    }
+
     @Test func `sessions have an end, and a token has a number of them`() {
         let sessions = LoginSessions()
         let end = Int64(LoginSessions.seconds) * 1_000_000_000

@@ -220,6 +220,10 @@ extension ProcessTests {
             while try page.receive() != nil {}
             while !viewer.connection.receive().isEmpty {}
             #expect(try await web.get("/metrics", ["-H", "Authorization: Bearer 0123456789abcdef"]).status == 401)
+            // With its line the token returns, and what logged in with it does not.
+            try bus.write(lines, to: "tokens")
+            try await eventually { try await web.get("/metrics", mine).status == 200 }
+            #expect(try await web.get("/metrics", ["-H", "Cookie: \(cookie)"]).status == 401)
             try await bus.stop()
         }
 
