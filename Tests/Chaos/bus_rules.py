@@ -8,7 +8,7 @@ from story import Call, Story, Violation
 
 #: Methods that need nobody but the coordinator.
 COORDINATORS_OWN = (
-    "device.lock", "device.unlock", "device.renew", "device.get", "movie.status", "session.delete", "profile.save",
+    "device.lock", "device.unlock", "device.renew", "device.get", "movie.status", "session.delete",
 )  # fmt: skip
 
 

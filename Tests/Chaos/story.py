@@ -83,7 +83,8 @@ class Story:
         stopped: dict[int, Entry] = {}
         for act in self.entries("act"):
             if act["act"] == "SIGSTOP":
-                stopped[act["pid"]] = act
+                # It may be stopped again before it goes on.
+                stopped.setdefault(act["pid"], act)
             elif act["act"] in ("SIGKILL", "SIGCONT") and act["pid"] in stopped:
                 found.append(Hurt(act["what"], stopped.pop(act["pid"])["at"], act["at"]))
             elif act["act"] in ("SIGKILL", "exited"):

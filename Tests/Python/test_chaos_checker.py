@@ -370,6 +370,17 @@ class BusRules(HistoryTestCase):
         self.call(1, 9, "a.0", "device.get", {"device": "cam0"}, unknown="BusTimeout")
         self.violates()
 
+    def test_a_bus_that_is_stopped_twice_before_it_goes_on(self) -> None:
+        self.act(0, "SIGSTOP", "coordinator")
+        self.act(7, "SIGSTOP", "coordinator")
+        self.act(8, "SIGCONT", "coordinator")
+        self.call(0.5, 5.5, "a.0", "device.get", {"device": "cam0"}, unknown="BusTimeout")
+        self.violates()
+
+    def test_a_request_that_waits_for_a_worker(self) -> None:
+        self.call(1, 6, "a.0", "profile.save", {"name": "x", "devices": "cam0"}, unknown="BusTimeout")
+        self.violates()
+
     def test_a_connection_that_is_cut(self) -> None:
         self.call(1, 2, "a.0", "photo.capture", {}, unknown="BusGone")
         self.violates("[REQ-10]")
