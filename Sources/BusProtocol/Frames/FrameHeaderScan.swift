@@ -30,10 +30,15 @@ public enum FrameHeaderScan {
     public static func isUncompressed(_ header: UnsafeRawBufferPointer) -> Bool {
         var searched = 0
         while let start = end(of: formatMember, in: header, from: searched) {
-            if !compressed.contains(where: { header[start...].starts(with: $0) }) { return true }
+            if !isCompressed(header[start...]) { return true }
             searched = start
         }
         return false
+    }
+
+    /// Whether the pixels of a format with a name like this are compressed.
+    public static func isCompressed(_ format: some Sequence<UInt8>) -> Bool {
+        compressed.contains { format.starts(with: $0) }
     }
 
     private static func number(_ member: StaticString, in header: UnsafeRawBufferPointer) -> Int64? {

@@ -79,6 +79,19 @@ final class BusEvents {
         return now - since > Self.introduction && !knows(device)
     }
 
+    /// Whether a camera, or one of a rig's, has a format without compression now; false where that is not known.
+    func isUncompressed(_ device: String) -> Bool {
+        let cameras = value(of: Topic.state(.rig(device)).text)?["devices"]?.array?.compactMap { $0["id"]?.string }
+        return (cameras ?? [device]).contains { camera in
+            let format = value(of: Topic.state(.device(camera)).text)?["activeFormat"]?["pixelFormat"]?.string
+            return format.map { !FrameHeaderScan.isCompressed($0.utf8) } ?? false
+        }
+    }
+
+    private func value(of topic: String) -> JSONValue? {
+        cache.body(of: topic).flatMap { try? JSONValue(parsing: $0) }?["value"]
+    }
+
     private func read() {
         for _ in 0..<Self.messagesPerTurn {
             guard let frames = try? bus.receive(maximumFrames: 2) else { return }

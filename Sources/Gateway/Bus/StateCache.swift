@@ -44,6 +44,9 @@ struct StateCache {
     /// Whether there is state of that topic.
     func has(_ topic: String) -> Bool { kept[topic] != nil }
 
+    /// The newest message of that topic; nil: there is no state of it.
+    func body(of topic: String) -> [UInt8]? { kept[topic]?.body }
+
     /// What a subscription to that beginning of topics sees, in the order in which it came about.
     func current(matching prefix: String) -> [(topic: String, body: [UInt8])] {
         let found = kept.filter { $0.key.utf8.starts(with: prefix.utf8) }

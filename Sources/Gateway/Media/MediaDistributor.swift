@@ -38,19 +38,29 @@ final class MediaDistributor {
         let media: AuthorizationMedia
         /// The bus makes it whatever else it makes.
         let isAlwaysMade: Bool
+        let pixels: Pixels
         /// Messages that are kept of it, where each stands for itself: one, but of sound.
         let room: Int
         var recent = RecentMessages<MediaItem>()
         var viewers: [Peer: Viewer] = [:]
+        /// The later it was subscribed to, the higher.
+        var number: UInt64 = 0
+        /// The last error that the bus sent in place of messages: whether for lack of room, and when. nil: there is
+        /// none, or messages have come since.
+        var refusal: (isForRoom: Bool, at: Int64)?
         /// Whether the bus has had the device, or the rig, while this was wanted.
         var wasKnown = false
         /// Since when it hasn't; nil: it has.
         var unknownSince: Int64?
 
-        init(device: String, _ media: AuthorizationMedia, isAlwaysMade: Bool, room: Int) {
+        /// What is known of the pixels of its pictures before one comes.
+        enum Pixels { case compressed, uncompressed, asOfDevice }
+
+        init(device: String, _ media: AuthorizationMedia, isAlwaysMade: Bool, _ pixels: Pixels, room: Int) {
             self.device = device
             self.media = media
             self.isAlwaysMade = isAlwaysMade
+            self.pixels = pixels
             self.room = room
         }
     }
@@ -68,6 +78,7 @@ final class MediaDistributor {
     private var askers: [Peer: Asker] = [:]
     private var feeds: [String: MediaFeed] = [:]
     private var lastNumber: UInt64 = 0
+    private var lastSubscription: UInt64 = 0
     private var lastSweep: Int64 = 0
     /// When those who were refused are answered next.
     private var reconsideration: Loop.Token?
@@ -90,6 +101,10 @@ final class MediaDistributor {
     /// Nanoseconds for which a device that was there may be away before who waits for it is refused: a bus that was
     /// started anew makes it again.
     private static let absence: Int64 = 10_000_000_000
+    /// Nanoseconds between two renditions of a device that make room: meanwhile the bus says what came of the first.
+    private static let leastTurn: Int64 = 500_000_000
+    /// Nanoseconds for which a refusal of the bus holds, which repeats it once a second.
+    private static let refusalPatience: Int64 = 3_000_000_000
 
     init(_ place: BusEndpoints, _ events: BusEvents, logger: Logger) {
         self.place = place
@@ -145,7 +160,9 @@ final class MediaDistributor {
             askers[peer]?.refusals[topic]?.ask(raw: isRaw)
             return
         }
-        if let error = begin(topic, for: peer, at: now) { return refuseFirst(topic, peer, error, at: now) }
+        if let error = begin(topic, for: peer, raw: isRaw, at: now) {
+            return refuseFirst(topic, peer, error, at: now)
+        }
         runs[topic]?.viewers[peer]?.ask(raw: isRaw, at: now)
         serve(topic, peer, at: now)
     }
@@ -156,17 +173,19 @@ final class MediaDistributor {
         for topic in askers[peer]?.topics ?? [] { serve(topic, peer, at: now) }
     }
 
-    /// Has a topic made for a client.
+    /// Has a topic made for a client. What is refused is not subscribed to: it takes nothing from others, and keeps no
+    /// camera streaming.
     ///
+    /// - Parameter takesRaw: whether the client takes uncompressed pictures.
     /// - Returns: why it can't be; nil: it is.
-    private func begin(_ topic: [UInt8], for peer: Peer, at now: Int64) -> BusError? {
+    private func begin(_ topic: [UInt8], for peer: Peer, raw takesRaw: Bool, at now: Int64) -> BusError? {
         if runs[topic]?.viewers[peer] != nil { return nil }
         guard let way = askers[peer]?.way else { return Self.noFeed }
         let owner = way.owner
         let own = Set(askers.values.filter { $0.way.owner == owner }.flatMap(\.topics))
         guard own.contains(topic) || own.count < Self.maximumTopics else { return Self.tooManyTopics }
         guard let run = runs[topic] ?? Self.run(topic) else { return Self.notHere }
-        if let refusal = refusal(way, run) { return refusal }
+        if let refusal = refusal(way, run) ?? rawRefusal(way, run, takesRaw) { return refusal }
         // A device makes so many renditions for all: one key must not have them all made.
         let wanted = own.count(where: {
             $0 != topic && runs[$0]?.device == run.device && runs[$0]?.isAlwaysMade == false
@@ -176,12 +195,29 @@ final class MediaDistributor {
             guard let feed = feed(of: run.device) else { return Self.noFeed }
             run.wasKnown = events.knows(run.device)
             runs[topic] = run
+            run.number = nextSubscription()
             feed.subscribe(topic)
         }
         run.viewers[peer] = Viewer(after: run.recent.newest, at: now)
         askers[peer]?.topics.insert(topic)
         return nil
     }
+
+    private func nextSubscription() -> UInt64 {
+        lastSubscription += 1
+        return lastSubscription
+    }
+
+    private func rawRefusal(_ way: Way, _ run: Run, _ takesRaw: Bool) -> BusError? {
+        guard !(way.allowsRaw && takesRaw) else { return nil }
+        switch run.pixels {
+        case .uncompressed: return Self.rawRefusal(way)
+        case .asOfDevice where events.isUncompressed(run.device): return Self.rawRefusal(way)
+        case .asOfDevice, .compressed: return nil
+        }
+    }
+
+    private static func rawRefusal(_ way: Way) -> BusError { way.allowsRaw ? rawUnasked : rawForbidden }
 
     // MARK: Permission
 
@@ -194,9 +230,7 @@ final class MediaDistributor {
         for (peer, asker) in askers {
             for topic in asker.topics {
                 guard let run = runs[topic], let error = refusal(asker.way, run) else { continue }
-                askers[peer]?.topics.remove(topic)
-                end(topic, of: peer)
-                refuseFirst(topic, peer, error, at: now)
+                withdraw(topic, from: peer, error, at: now)
             }
             for (topic, refusal) in asker.refusals where refusal.isUndecided {
                 reconsider(topic, refusal, of: peer, at: now)
@@ -205,6 +239,18 @@ final class MediaDistributor {
     }
 
     // MARK: Refusing
+
+    /// Ends what a client may not have any more.
+    private func withdraw(_ topic: [UInt8], from peer: Peer, _ error: BusError, at now: Int64) {
+        let viewer = runs[topic]?.viewers[peer]
+        askers[peer]?.topics.remove(topic)
+        end(topic, of: peer)
+        refuseFirst(topic, peer, error, at: now)
+        // The error answers one of its asks.
+        for _ in 1..<max(1, viewer?.credit ?? 0) {
+            askers[peer]?.refusals[topic]?.ask(raw: viewer?.takesRaw ?? false)
+        }
+    }
 
     private func refuseFirst(_ topic: [UInt8], _ peer: Peer, _ error: BusError, at now: Int64) {
         guard let count = askers[peer]?.refusals.count, count < Self.maximumRefusals else { return }
@@ -238,7 +284,7 @@ final class MediaDistributor {
             askers[peer]?.refusals[topic] = nil
             return
         }
-        if let error = begin(topic, for: peer, at: now) {
+        if let error = begin(topic, for: peer, raw: refusal.takesRaw, at: now) {
             askers[peer]?.refusals[topic]?.told(at: now)
             refuse(topic, peer, error)
             return reconsider(at: now + TopicRefusal.interval)
@@ -311,23 +357,75 @@ final class MediaDistributor {
     private static func run(_ topic: [UInt8]) -> Run? {
         switch Topic.parse(topic) {
         case .media(let media)? where media.kind == .frame || media.kind == .set:
-            Run(
-                device: media.device, .video, isAlwaysMade: (try? media.rendition())?.isAlwaysMade ?? false, room: 1)
+            picture(media)
         case .media(let media)? where media.kind == .audio:
             Run(
                 device: media.device, .audio, isAlwaysMade: (try? media.soundRendition())?.isAlwaysMade ?? false,
-                room: chainRoom)
-        case .level(let device)?: Run(device: device, .audio, isAlwaysMade: true, room: 1)
+                .compressed, room: chainRoom)
+        case .level(let device)?: Run(device: device, .audio, isAlwaysMade: true, .compressed, room: 1)
         default: nil
         }
+    }
+
+    private static func picture(_ media: MediaTopic) -> Run {
+        let rendition = try? media.rendition()
+        let pixels: Run.Pixels =
+            switch rendition?.encoding {
+            // The bus says what is wrong with one that can't be read.
+            case .jpeg?, nil: .compressed
+            case .native?: .asOfDevice
+            case .bgr?, .rgb?, .gray?, .yuyv?, .nv12?, .i420?: .uncompressed
+            }
+        return Run(device: media.device, .video, isAlwaysMade: rendition?.isAlwaysMade ?? false, pixels, room: 1)
+    }
+
+    // MARK: Sharing
+
+    /// The bus has sent an error in place of a rendition's messages. If it is for lack of room, a client with more
+    /// renditions may have to give one up.
+    ///
+    /// - Returns: whether the rendition's clients get the error: it is not their turn.
+    private func wasRefused(_ topic: [UInt8], _ run: Run, _ header: Message, at now: Int64) -> Bool {
+        let error = (try? JSONValue(parsing: header.bytes))?["error"].map { BusError(header: $0) }
+        let limit = BusLimits.Name.renditions.rawValue
+        let isForRoom = error?.reason == .limitExceeded && error?.data["limit"]?.string == limit
+        run.refusal = (isForRoom, now)
+        guard isForRoom, let feed = feeds[run.device], let turn = turn(of: run.device, at: now) else { return true }
+        if feed.lastTurn.map({ now - $0 >= Self.leastTurn }) ?? true {
+            feed.lastTurn = now
+            feed.subscribeAnew(turn.behind)
+            for topic in turn.behind {
+                runs[topic]?.number = nextSubscription()
+                runs[topic]?.refusal = (true, now)
+            }
+            runs[turn.next]?.refusal = nil
+        }
+        return !turn.waiting.contains(topic)
+    }
+
+    private func turn(of device: String, at now: Int64) -> RenditionTurn? {
+        let wishes = runs.compactMap { topic, run -> RenditionTurn.Wish? in
+            let refusal = run.refusal.flatMap { now - $0.at < Self.refusalPatience ? $0 : nil }
+            guard run.device == device, !run.isAlwaysMade, refusal?.isForRoom != false else { return nil }
+            return RenditionTurn.Wish(
+                topic: topic, owners: Set(run.viewers.keys.compactMap { askers[$0]?.way.owner }),
+                isRefused: refusal != nil, number: run.number)
+        }
+        return RenditionTurn(among: wishes)
     }
 
     // MARK: Giving
 
     private func came(_ message: [Message]) {
+        let now = MonotonicClock.now()
         guard let topic = message.first.map({ Array($0.bytes) }), let run = runs[topic],
-            let item = MediaItem(message.dropFirst(), isPicture: run.media == .video, at: MonotonicClock.now())
+            let item = MediaItem(message.dropFirst(), isPicture: run.media == .video, at: now)
         else { return }
+        if message.count > 2 || run.isAlwaysMade {
+            run.refusal = nil
+        } else if !wasRefused(topic, run, message[1], at: now) {
+            return
+        }
         run.recent.put(item, room: item.isKey == nil ? run.room : Self.chainRoom)
         for (peer, viewer) in run.viewers {
             guard viewer.isIdle(at: item.arrived) else {
@@ -346,12 +444,7 @@ final class MediaDistributor {
             let item = runs[topic]?.viewers[peer]?.take(from: recent, at: now)
         {
             let mayHave = !item.isRaw || (way.allowsRaw && runs[topic]?.viewers[peer]?.takesRaw == true)
-            guard mayHave else {
-                guard runs[topic]?.viewers[peer]?.isToBeRefused(at: now) == true else { continue }
-                refuse(topic, peer, way.allowsRaw ? Self.rawUnasked : Self.rawForbidden)
-                runs[topic]?.viewers[peer]?.sent(bytes: 0)
-                continue
-            }
+            guard mayHave else { return withdraw(topic, from: peer, Self.rawRefusal(way), at: now) }
             if way.send(topic, item.frames) {
                 sent += 1
                 runs[topic]?.viewers[peer]?.sent(bytes: item.bytes)

@@ -8,6 +8,8 @@ final class MediaFeed {
     private let socket: Socket
     private var token: Loop.Token?
     private(set) var topics: Set<[UInt8]> = []
+    /// When one of its renditions made room for another one, in monotonic nanoseconds; nil: never.
+    var lastTurn: Int64?
 
     /// Messages that wait here: what a key frame and those on it need.
     private static let waitingMessages = 8
@@ -44,5 +46,11 @@ final class MediaFeed {
     func unsubscribe(_ topic: [UInt8]) {
         guard topics.remove(topic) != nil else { return }
         try? socket.unsubscribe(String(decoding: topic, as: UTF8.self))
+    }
+
+    /// Has those wait at the bus behind all others, in this order.
+    func subscribeAnew(_ topics: [[UInt8]]) {
+        for topic in topics { unsubscribe(topic) }
+        for topic in topics { subscribe(topic) }
     }
 }

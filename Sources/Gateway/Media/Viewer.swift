@@ -17,8 +17,6 @@ struct Viewer {
     private var isBroken = true
     /// When it asked last.
     private var lastAsk: Int64
-    /// When it was last told that it can't have this; nil: never.
-    private var lastRefusal: Int64?
 
     /// - Parameter newest: of the reel, as it is now: a new viewer waits for the next.
     init(after newest: UInt64, at now: Int64) {
@@ -65,11 +63,4 @@ struct Viewer {
 
     /// That could not be sent.
     mutating func lost() { isBroken = true }
-
-    /// Whether it is to be told that it can't have this: once a second, as on the bus's own sockets.
-    mutating func isToBeRefused(at now: Int64) -> Bool {
-        if let lastRefusal, now - lastRefusal < 1_000_000_000 { return false }
-        lastRefusal = now
-        return true
-    }
 }

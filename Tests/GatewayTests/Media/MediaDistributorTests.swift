@@ -83,6 +83,39 @@ import ZeroMQ
         #expect(refused.count == 3 + Viewer.maximumCredit && media.topicCount == 4)
     }
 
+    @Test func `pixels that a client doesn't get are not subscribed to`() throws {
+        let scratch = try TemporaryDirectory()
+        let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
+        let media = MediaDistributor(
+            place, try .permitting(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let wishes = [
+            "frame/cam0/gray/", "frame/cam0/bgr:64x0/", "frame/cam0/rgb/", "frame/cam0/yuyv@1/", "frame/cam0/nv12/",
+            "set/pair/i420/",
+        ].map { Array($0.utf8) }
+        for allowsRaw in [false, true] {
+            var refused: [[UInt8]] = []
+            let peer = media.open(
+                MediaDistributor.Way(owner: "desk", role: .view, allowsRaw: allowsRaw, hasRoom: { true }) {
+                    topic, frames in
+                    let header = frames.first.flatMap { try? JSONValue(parsing: $0.bytes) }
+                    #expect(header?["error"]?["reason"] == "formatUnsupported")
+                    refused.append(topic)
+                    return true
+                })
+            for topic in wishes { media.take(MediaAsk(.next, topic: topic), of: peer) }
+            #expect(refused == wishes && media.topicCount == 0)
+            // They are in the way of nothing else.
+            for width in 1...4 {
+                media.take(MediaAsk(.next, topic: Topic.frame("cam0", "jpeg:\(width)00x0").bytes), of: peer)
+            }
+            #expect(refused == wishes && media.topicCount == 4)
+            media.take(MediaAsk(.nextRaw, topic: Array("set/pair/bgr/".utf8)), of: peer)
+            #expect(media.topicCount == (allowsRaw ? 5 : 4))
+            media.close(peer)
+            #expect(media.topicCount == 0)
+        }
+    }
+
     @Test func `one client is refused so many topics at a time`() throws {
         let scratch = try TemporaryDirectory()
         let place = BusEndpoints(try Context(), try Loop(), try RuntimeDirectory(scratch.path))

@@ -111,10 +111,4 @@ import Testing
         viewer.ask(raw: false, at: 7 + Viewer.patience)
         #expect(!viewer.isIdle(at: 8 + Viewer.patience))
     }
-
-    @Test func `a refusal is told once a second`() {
-        var viewer = Viewer(after: 0, at: 0)
-        let told = [0, 999_999_999, 1_000_000_000, 1_000_000_001].map { viewer.isToBeRefused(at: $0) }
-        #expect(told == [true, false, true, false])
-    }
 }
