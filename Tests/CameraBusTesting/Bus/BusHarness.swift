@@ -243,7 +243,9 @@ public final class BusHarness {
 
     private static func inherited() -> [String: String] {
         var variables: [String: String] = [:]
-        for name in ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "USER"] {
+        for name in [
+            "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "USER", "ASAN_OPTIONS", "TSAN_OPTIONS",
+        ] {
             variables[name] = CurrentProcess.environment(name)
         }
         return variables
