@@ -65,7 +65,7 @@ final class EventSocket {
     private func readSubscriptions() {
         for _ in 0..<64 {
             guard let message = try? server.socket.receive()?.first else { return }
-            // The end of a connection tells of its subscriptions, too, but not whose they were.
+            // When a connection ends, libzmq reports unsubscriptions without a connection.
             guard let connection = message.connection else { continue }
             // A descriptor's number may be a new connection's: the end of the old one comes first.
             connections.update()

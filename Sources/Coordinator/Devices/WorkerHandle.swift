@@ -60,7 +60,7 @@ final class WorkerHandle {
 
     /// The users that a new process admits at its sockets.
     var accessList: (() -> AccessList?)?
-    /// What a new process is told of the rings of ended ones.
+    /// Returns the ring memory of earlier workers that still counts: an argument of a new process.
     var ringRemainders: (() -> RingRemainders?)?
     /// Called when the process has ended of which users had so many bytes of rings.
     var onRingsLeft: (([UInt32: Int]) -> Void)?

@@ -7,8 +7,8 @@ import LinuxIO
 /// the connection is closed; so each user has a budget.
 ///
 /// A ring counts for a user from the moment when it is given until ten minutes after his last connection with it has
-/// closed or got another ring, whatever the kernel says of its readers: it does not see all of them. It counts longer
-/// as long as the kernel says that somebody has it, if only this user was given it.
+/// closed or got another ring. The kernel may report no reader during that time: it does not see all readers. After
+/// the ten minutes, a ring that only this user was given counts for as long as the kernel reports a reader.
 ///
 /// Of programs of this process's own user the kernel is believed: they could end this process as well, and the bus's
 /// recorders are among them.

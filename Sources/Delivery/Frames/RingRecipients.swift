@@ -1,7 +1,7 @@
 import FrameRing
 
-/// Who was given which ring, as long as frames may still come in it. Whoever was given a ring once may have it still:
-/// a descriptor of its memory can be kept so that the kernel counts no reader.
+/// The users that received each ring, until no more frames are written to the ring. A user may still have a ring even
+/// if the kernel reports no reader: it does not count descriptors with O_PATH.
 struct RingRecipients<Form: Hashable> {
     struct User: Hashable {
         var uid: UInt32
@@ -27,7 +27,7 @@ struct RingRecipients<Form: Hashable> {
     /// Forgets the rings that are never written to again.
     mutating func sweep() { entries = entries.filter { !$0.value.isOver } }
 
-    /// The rings in which frames may still come, and which a user was given who is not admitted any more.
+    /// The rings that still get frames and that were given to a user without permission now.
     func rings(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {
         entries.filter { !$0.value.isOver && !$0.value.users.allSatisfy { admits($0.uid, $0.gid) } }
             .map { ($0.value.rendition, $0.key) }

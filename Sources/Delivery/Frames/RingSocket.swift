@@ -113,7 +113,7 @@ package final class RingSocket<Form: Hashable> {
         rings[rendition] = nil
     }
 
-    /// Whether the ring counts for a user: who asks for its rendition again is to be given the same.
+    /// Whether the ring counts for any user. Further requests for its rendition must get the same ring.
     package func counts(_ ring: String) -> Bool { account.has(ring) }
 
     /// Forgets the rings that count no more, and gives rings to readers whose users have room by now. Call this once a

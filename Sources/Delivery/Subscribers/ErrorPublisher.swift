@@ -75,7 +75,7 @@ package final class ErrorPublisher {
 
     private func add(_ topic: SubscribedTopic, _ error: BusError) { queue.add(topic, error, of: user(of: topic)) }
 
-    // It has several users only if they are told the same.
+    // If a topic has several users, they all get the same error.
     private func user(of topic: SubscribedTopic) -> UInt32 { queue.first(of: socket.users(of: topic.topic)) }
 
     private func next() {

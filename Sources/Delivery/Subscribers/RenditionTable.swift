@@ -212,7 +212,7 @@ package struct RenditionTable<Form: SharedForm> {
         if !topic.clients.contains(where: { $0.uid == topic.uid }) {
             let left = (topicCounts[topic.uid] ?? 0) - 1
             topicCounts[topic.uid] = left > 0 ? left : nil
-            // It goes into the share of one who still wants it: who has the fewest.
+            // It goes into the share of the remaining user with the fewest topics.
             let heirs = Set(topic.clients.map(\.uid))
             if let heir = heirs.min(by: { (topicCounts[$0] ?? 0, $0) < (topicCounts[$1] ?? 0, $1) }) {
                 topics[subscribed]?.uid = heir

@@ -45,8 +45,8 @@ final class WebAuthorization: Sendable {
         self.localUsers = localUsers
     }
 
-    /// Who may come from elsewhere now. A token that is not among these loses its sessions for good: they do not
-    /// return with it.
+    /// The tokens of users on other machines. Setting them ends the sessions of all other tokens. These sessions stay
+    /// ended if the token is added again.
     var tokens: WebTokenTable {
         get { known.withLock { $0 } }
         set {

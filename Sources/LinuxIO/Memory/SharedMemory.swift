@@ -53,8 +53,7 @@ public final class SharedMemoryReaders: Sendable {
     }
 
     /// Whether nobody has a descriptor of ``open()``, or a mapping that was made with it; nil: the kernel cannot say.
-    /// Who has a descriptor of the path alone (O_PATH) can open it again and is not seen: no permission may depend on
-    /// this.
+    /// The kernel does not count descriptors with O_PATH, which can be opened again: no permission may depend on this.
     public var isEmpty: Bool? {
         let result = clinux_is_shared(descriptor.rawValue)
         return result < 0 ? nil : result == 0

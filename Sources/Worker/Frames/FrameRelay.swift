@@ -42,8 +42,8 @@ final class FrameRelay {
     var timestampSource = TimestampSource.startOfExposure
     /// How far the counts of topics had come that have gone within this stream: they go on if the topic comes back.
     var departed: [SubscribedTopic: UInt64] = [:]
-    /// Rings of this stream that nobody wants now, and that still count for a user: who wants that rendition again gets
-    /// the same ring.
+    /// Rings of this stream that have no subscriber now but still count for a user. A new subscriber to the rendition
+    /// gets the same ring.
     var retired: [Rendition: RenditionRing] = [:]
 
     /// That of the last committed configuration.
