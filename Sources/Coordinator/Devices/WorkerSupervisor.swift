@@ -215,11 +215,14 @@ final class WorkerSupervisor {
         if !worker.hasBegun { observer?.deviceChanged(device.id, worker) }
     }
 
-    // Those of the same device, under whatever id, and of devices that have gone: whoever makes and deletes devices has
-    // no more than who reads one.
+    // Of the same device, under any id, and of deleted devices of clients: a user who creates and deletes devices gets
+    // no more memory than a reader of one. A camera that was unplugged counts at its own next worker only.
     private func ringRemainders(of uniqueID: String) -> RingRemainders? {
         var sum = RingRemainders()
-        for (device, left) in ringRemainders where device == uniqueID || worker(of: device) == nil { sum.add(left) }
+        for (device, left) in ringRemainders
+        where device == uniqueID || (ClientSource.isSource(device) && worker(of: device) == nil) {
+            sum.add(left)
+        }
         return sum.isOver(at: MonotonicClock.now()) ? nil : sum
     }
 
