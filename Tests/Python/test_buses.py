@@ -241,9 +241,9 @@ class AsyncSeveral(TwoBuses, IsolatedAsyncioTestCase):
     async def test_what_waits_ends_with_one_of_them(self) -> None:
         async with self.buses.frames("rig/cam0", "here/cam0", timeout=60) as frames:
             task = asyncio.create_task(anext(frames))
-            # Until it waits for both.
-            while not self.buses._run._waiting:
-                await asyncio.sleep(0)
+            # One turn of the loop, in which the task comes to where it waits for both.
+            await asyncio.sleep(0)
+            self.assertTrue(self.buses._run._waiting)
             await self.buses["rig"].close()
             with self.assertRaises(ValueError):
                 await asyncio.wait_for(task, 10)

@@ -188,10 +188,10 @@ class Fetching(BusTestCase):
         async def work() -> None:
             async with AsyncClient(self.bus.directory, timeout=5) as client:
                 fetching = asyncio.create_task(client.fetch_from_library("e1", self.target))
-                while not is_called.is_set():
-                    await asyncio.sleep(0)
+                self.assertTrue(await asyncio.to_thread(is_called.wait, 10))
                 for _ in range(2):
                     fetching.cancel()
+                    # One turn of the loop, in which the task is cancelled.
                     await asyncio.sleep(0)
                 self.assertFalse(fetching.done())
                 may_go.set()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-import time
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -98,12 +97,11 @@ class Rigs(LiveTestCase):
         self.addCleanup(self.client.delete_rig, "alone")
         lock = Path(RUNTIME_DIR) / "internal/alone.set.lock"
 
-        def is_served() -> bool:
+        def is_served(seconds: float = 0) -> bool:
+            """Whether it is still, after so long at most."""
             with suppress(FileNotFoundError), open(lock) as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return True
+                command = ["flock", "--shared", "--timeout", f"{seconds}", f"{file.fileno()}"]
+                return subprocess.run(command, pass_fds=[file.fileno()]).returncode != 0
             return False
 
         self.assertFalse(is_served())
@@ -112,10 +110,7 @@ class Rigs(LiveTestCase):
             with self.client.frame_sets("alone", rendition="gray:64x0", limit=1, timeout=TIMEOUT) as sets:
                 streams.add(next(iter(sets)).stream)
                 self.assertTrue(is_served())
-            until = time.monotonic() + TIMEOUT
-            while is_served() and time.monotonic() < until:
-                time.sleep(0.1)
-            self.assertFalse(is_served())
+            self.assertFalse(is_served(TIMEOUT))
         self.assertEqual(len(streams), 2)
 
     def test_a_rig_that_is_none_and_a_rendition_that_is_none(self) -> None:

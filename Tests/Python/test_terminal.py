@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
 import terminal
 from terminal import CommandFailed, Shell
+from waiting import eventually, wait_for_ends
 
 TIMEOUT = 30.0
 
@@ -28,21 +28,23 @@ class Terminal(unittest.TestCase):
         self.addCleanup(shell.close)
         return shell
 
-    def sleepers(self) -> int:
-        """How many processes sleep in the folder."""
-        count = 0
+    def sleepers(self) -> list[int]:
+        """The processes that sleep in the folder."""
+        found = []
         for path in Path("/proc").glob("[0-9]*"):
             try:
-                count += (path / "cwd").readlink() == self.folder and (path / "comm").read_text() == "sleep\n"
+                if (path / "cwd").readlink() == self.folder and (path / "comm").read_text() == "sleep\n":
+                    found.append(int(path.name))
             except OSError:
                 pass
-        return count
+        return found
 
-    def wait_for_sleepers(self, count: int) -> None:
-        until = time.monotonic() + TIMEOUT
-        while self.sleepers() != count and time.monotonic() < until:
-            time.sleep(0.01)
-        self.assertEqual(self.sleepers(), count)
+    def wait_for_sleeper(self) -> None:
+        self.assertEqual(len(eventually(self.sleepers, TIMEOUT)), 1)
+
+    def wait_for_no_sleeper(self) -> None:
+        wait_for_ends(self.sleepers(), TIMEOUT)
+        self.assertEqual(self.sleepers(), [])
 
     def test_what_one_command_sets_is_there_for_the_next(self) -> None:
         self.shell.run("id=$(echo 17)   # a comment")
@@ -66,7 +68,7 @@ class Terminal(unittest.TestCase):
     def test_what_goes_on_is_interrupted_when_it_has_said_something(self) -> None:
         self.shell.interrupt("sh -c 'echo here; exec sleep 1000' | cat")
         self.assertEqual(self.shell.output.strip(), "here")
-        self.wait_for_sleepers(0)
+        self.wait_for_no_sleeper()
         self.shell.run("echo there")
         self.assertEqual(self.shell.output, "there\n")
 
@@ -78,7 +80,7 @@ class Terminal(unittest.TestCase):
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.addCleanup(signal.signal, signal.SIGINT, before)
         self.open().interrupt("echo here; sleep 1000")
-        self.wait_for_sleepers(0)
+        self.wait_for_no_sleeper()
 
     def test_what_ends_by_itself_needs_no_ctrl_c(self) -> None:
         for command in ("true", "false"):
@@ -94,7 +96,7 @@ class Terminal(unittest.TestCase):
             shell.timeout = 0.3
             with self.assertRaisesRegex(CommandFailed, "not there yet"):
                 shell.interrupt("sleep 1000")
-        self.wait_for_sleepers(0)
+        self.wait_for_no_sleeper()
 
     def test_the_history_of_whoever_runs_it_stays(self) -> None:
         with Shell(self.folder, {**os.environ, "HOME": str(self.folder)}, TIMEOUT) as shell:
@@ -106,15 +108,15 @@ class Terminal(unittest.TestCase):
         self.shell.start("echo here; exec sleep 1000 &", log)
         self.assertEqual(log.read_text(), "here\n")
         self.shell.run_when_it_can("echo once more >>count; test $(wc -l <count) = 3")
-        self.wait_for_sleepers(1)
+        self.wait_for_sleeper()
         self.shell.end_jobs()
-        self.wait_for_sleepers(0)
+        self.wait_for_no_sleeper()
 
     def test_what_still_runs_ends_with_the_shell(self) -> None:
         with Shell(self.folder, os.environ, TIMEOUT) as shell:
             shell.start("echo here; exec sleep 1000 &", self.folder / "log")
-            self.wait_for_sleepers(1)
-        self.wait_for_sleepers(0)
+            self.wait_for_sleeper()
+        self.wait_for_no_sleeper()
 
 
 if __name__ == "__main__":
