@@ -11,6 +11,9 @@ public final class Starvation {
     /// after the 10 s for which a process may be silent.
     private static let count = 80
 
+    /// A shell script that never stops while its parent is there: what a killed test leaves behind ends by itself.
+    public static let busyLoop = "while kill -0 $PPID; do :; done 2>/dev/null"
+
     /// - Parameter pids: processes, with the threads that they have now and start from now on.
     public init(of pids: [Int32]) throws {
         self.pids = pids
@@ -18,7 +21,7 @@ public final class Starvation {
         for _ in 0..<Self.count {
             busy.append(
                 try ChildProcess(
-                    program: "taskset", arguments: ["-c", processor, "sh", "-c", "while :; do :; done"],
+                    program: "taskset", arguments: ["-c", processor, "sh", "-c", Self.busyLoop],
                     searchesPath: true))
         }
         for pid in pids {

@@ -35,7 +35,7 @@ extension ProcessTests {
             }
         }
 
-        @Test(arguments: ["exec sleep 1000", "while :; do :; done"])
+        @Test(arguments: ["exec sleep 1000", Starvation.busyLoop])
         func `a process that sleeps or spins for ever hangs, and is told once`(_ script: String) throws {
             let watched = try Watched(script)
             watched.watcher.begin(isLoading: true)
@@ -47,7 +47,7 @@ extension ProcessTests {
         }
 
         @Test func `a stopped process hangs`() throws {
-            let watched = try Watched("while :; do sleep 0.01; done")
+            let watched = try Watched("while kill -0 $PPID; do sleep 0.01; done 2>/dev/null")
             watched.child.process.send(SIGSTOP)
             watched.watcher.begin()
             #expect(try watched.loop.run { watched.hangs > 0 })
@@ -72,7 +72,7 @@ extension ProcessTests {
         }
 
         @Test func `a process that gets no processor does not hang, and one that gets it again does`() throws {
-            let watched = try Watched("while :; do :; done")
+            let watched = try Watched(Starvation.busyLoop)
             let starvation = try Starvation(of: [watched.child.process.pid])
             watched.watcher.begin()
             #expect(try watched.loop.run { !watched.holds.isEmpty })
