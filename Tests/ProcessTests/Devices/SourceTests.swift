@@ -223,16 +223,18 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        /// It stands for a camera: what it waits for between two frames is their rate.
+        /// It stands for a camera, whose clock is a timer.
         private static let writer = """
-            import sys, time
+            import signal
             from camerabus import Client
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+            signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
             with Client(name="writer") as client:
                 source = client.create_source("theirs", 64, 48, "gray", fps=50)
                 print(source.device, flush=True)
                 for number in range(1_000_000):
                     source.send(bytes([number % 256]) * 3072)
-                    time.sleep(0.02)
+                    signal.sigwait({signal.SIGALRM})
             """
 
         @Test func `a source whose process leaves the bus while it is made is cancelled`() async throws {
