@@ -17,6 +17,7 @@ sys.path[:0] = [str(ROOT / "Protocol" / "python"), str(ROOT / "Tests" / "Python"
 
 import with_bus  # noqa: E402
 from camerabus import Client  # noqa: E402
+from waiting import wait_for_ends  # noqa: E402
 
 #: What all processes of a tested bus have in their environment, with its folder.
 MARK = "CAMERABUS_TESTED_IN"
@@ -49,29 +50,28 @@ class BusUnderTest:
         self.process: subprocess.Popen[bytes] | None = None
         self.gateway: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Starts the coordinator and does not wait for it."""
-        self.process = self._spawn(self.command, self.log)
+    def start(self, seconds: float = 0) -> bool:
+        """Starts the coordinator, and returns when it is ready or has ended, at the latest after `seconds`: whether it
+        is ready.
+        """
+        self.process, is_ready = self._launch(self.command, self.log, seconds)
+        return is_ready
 
     def start_ready(self) -> None:
         """Starts the coordinator, and returns when it is ready."""
-        with open(self.log, "ab") as log:
-            mark = {MARK: str(self.folder)}
-            self.process = with_bus.start_service(self.command, self.folder, log.fileno(), mark, own_session=True)
-        if self.process is None:
+        if not self.start(DEADLINE):
             raise AssertionError(f"the bus does not start: {self.end_of_log()}")
 
-    def start_gateway(self, settings: Path) -> None:
+    def start_gateway(self, settings: Path, seconds: float = 0) -> bool:
+        """The same of the gateway."""
         command = [self.programs / "camerabus-gateway", "--config", settings, "--runtime-dir", self.runtime]
-        self.gateway = self._spawn(command, self.folder / "gateway.log")
+        self.gateway, is_ready = self._launch(command, self.folder / "gateway.log", seconds)
+        return is_ready
 
-    def _spawn(self, command: list[str | Path], log: Path) -> subprocess.Popen[bytes]:
+    def _launch(self, command: list[str | Path], log: Path, seconds: float) -> tuple[subprocess.Popen[bytes], bool]:
         # In a session of its own: when a process ends, the kernel hangs up all of its group if one of them is stopped.
         with open(log, "ab") as file:
-            return subprocess.Popen(
-                command, env=self.environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-                start_new_session=True,
-            )  # fmt: skip
+            return with_bus.launch_service(command, self.folder, file.fileno(), self.environment, True, seconds)
 
     def client(self, name: str, timeout: float = DEADLINE) -> Client:
         return Client(self.runtime, name=name, timeout=timeout)
@@ -107,7 +107,7 @@ class BusUnderTest:
                 wrong.append(f"the {what} did not end within {seconds:.0f} s after SIGTERM")
         until = time.monotonic() + ORPHANS
         while (left := self.processes()) and time.monotonic() < until:
-            time.sleep(0.1)
+            wait_for_ends(left, until - time.monotonic())
         wrong += [f"{kind} {pid} outlived its bus" for pid, kind in left.items()]
         self.kill()
         return wrong

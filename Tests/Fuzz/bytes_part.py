@@ -139,6 +139,7 @@ class Bytes(Part):
             for connection in dice.sample(held, min(100, len(held))):
                 with suppress(OSError):
                     connection.send(GREETING[: dice.randrange(1, 64)])
+            # No event: this is how slow they are.
             time.sleep(0.5)
         for connection in held:
             connection.close()

@@ -109,21 +109,14 @@ class Files(Part):
                 self.fail(number, f"{label}: what could not be read ({len(data)} bytes) is gone")
 
     def _start_and_ask(self, name: str, act: str) -> list[str]:
-        self.bus.start()
+        if self.bus.start(PATIENCE):
+            try:
+                with self.bus.client("fuzz", timeout=20) as client:
+                    return self._ask(client, name, act)
+            except CaptureError as error:
+                return [f"{type(error).__name__}: {error}"]
         process = self.bus.process
         assert process is not None
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and process.poll() is None:
-            try:
-                client = self.bus.client("fuzz", timeout=20)
-            except CaptureError:
-                time.sleep(0.02)
-                continue
-            with client:
-                try:
-                    return self._ask(client, name, act)
-                except CaptureError as error:
-                    return [f"{type(error).__name__}: {error}"]
         status = process.poll()
         if status is None:
             process.kill()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -30,7 +29,7 @@ FILES = {
     "keys": "control Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID laptop\n",
 }
 PICTURE = "/camera/cam0.jpg?width=64"
-#: Seconds until a gateway serves or has ended.
+#: Seconds until a gateway is ready or has ended.
 PATIENCE = 10.0
 
 
@@ -48,8 +47,7 @@ class Gateway(Part):
         for name, text in {**FILES, "gateway.toml": settings}.items():
             (self.gate / name).write_text(text)
             (self.gate / name).chmod(0o600)
-        self._start()
-        if not self._serves():
+        if not self._start() or not self._serves():
             raise AssertionError(f"the gateway does not start: {self._said()}")
         self._end()
         self.good = self.folder / "good"
@@ -72,7 +70,6 @@ class Gateway(Part):
         is_live = name in FILES and dice.random() < 0.5
         if is_live:
             self._start()
-            self._serves()
         act, data = damage(dice, self.gate / name)
         label = f"{name}, {act}{', while it runs' if is_live else ''}"
         if not is_live:
@@ -95,26 +92,21 @@ class Gateway(Part):
         if (ended := self._end()) and status is None:
             self.fail(number, f"{label}: it ended with status {ended} after SIGTERM")
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Whether it is ready. If it has ended, it refuses to start."""
         (self.folder / "gateway.log").unlink(missing_ok=True)
-        self.bus.start_gateway(self.gate / "gateway.toml")
+        return self.bus.start_gateway(self.gate / "gateway.toml", PATIENCE)
 
     def _said(self) -> str:
         return (self.folder / "gateway.log").read_text(errors="replace").strip()
 
     def _serves(self) -> bool:
-        assert self.bus.gateway is not None
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and self.bus.gateway.poll() is None:
-            if self._status("/healthz") == 200:
-                return True
-            time.sleep(0.05)
-        return False
+        return self._status("/healthz") == 200
 
     def _status(self, path: str) -> int | None:
         """Of a request without a token."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.web}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.web}{path}", timeout=PATIENCE) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code

@@ -65,25 +65,38 @@ def start_service(
     own_session: bool = False,
 ) -> subprocess.Popen[bytes] | None:
     """Starts a program and waits until it says that it is ready; None: it doesn't."""
+    service, is_ready = launch_service(command, directory, log, environment, own_session)
+    if is_ready:
+        return service
+    service.kill()
+    service.wait()
+    return None
+
+
+def launch_service(
+    command: list[str | Path], directory: Path, log: int, environment: dict[str, str] | None = None,
+    own_session: bool = False, seconds: float = SECONDS,
+) -> tuple[subprocess.Popen[bytes], bool]:
+    """Starts a program, and returns when it says that it is ready, or has ended, at the latest after `seconds`: whether
+    it is ready.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
         ready.bind(str(directory / "notify"))
         service = subprocess.Popen(
-            command, env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log,
-            stderr=log, start_new_session=own_session,
+            command, env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": str(directory / "notify")},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=own_session,
         )
         ended = os.pidfd_open(service.pid)
-        until = time.monotonic() + SECONDS
-        told = b""
-        while b"READY=1" not in told:
+        until = time.monotonic() + seconds
+        is_ready = False
+        while not is_ready:
             readable, _, _ = select.select([ready, ended], [], [], max(0.0, until - time.monotonic()))
             if ready not in readable:
-                service.kill()
-                service.wait()
                 break
-            told = ready.recv(4096)
+            is_ready = b"READY=1" in ready.recv(4096)
         os.close(ended)
     (directory / "notify").unlink()
-    return service if service.returncode is None else None
+    return service, is_ready
 
 
 def left_sockets(directory: Path) -> list[str]:
