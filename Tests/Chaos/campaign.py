@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import final_look
-from camerabus import CaptureError, Client
+from camerabus import BusTimeout, CaptureError, Client
 from history import Writer
 from plan import Act
 from ports import free_port
 from tested_bus import DEADLINE, BusUnderTest, started
+from waiting import eventually
 from workload import CAMERAS, CLIENTS, FORMAT, WATCHERS
 
 #: Seconds that a process which is rare is waited for.
@@ -72,10 +74,20 @@ class Campaign:
         self.bus.start_gateway(self.gateway_settings)
         for role in (*WATCHERS, *CLIENTS):
             self._start_client(role)
-        # Until the slowest client has begun.
-        time.sleep(5)
+        self._wait_for_clients()
+
+    def _wait_for_clients(self) -> None:
+        """Until the slowest one has begun, and the watchers have frames."""
+        until = time.monotonic() + DEADLINE
+        for role, process in self.clients.items():
+            if not select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))[0]:
+                raise AssertionError(f"{role} does not begin")
+        topics = [f"state/device/{camera}/" for camera in CAMERAS]
+        with self.bus.client("campaign") as client, client.mirror("state/device/") as devices:
+            devices.wait(lambda state: all(state[topic]["isStreaming"] for topic in topics), DEADLINE)
 
     def _end(self) -> None:
+        # For so long nothing is hit: clients get their answers, and what watchers lose now has no excuse.
         time.sleep(RECOVERY)
         try:
             with self.bus.client("campaign") as client:
@@ -96,15 +108,15 @@ class Campaign:
             self.history.write(**fact)
 
     def _look_at_all(self, client: Client) -> None:
-        until = time.monotonic() + RESTART
-        while time.monotonic() < until and any(each.worker.state != "running" for each in client.devices()):
-            time.sleep(0.5)
+        with client.mirror("state/device/") as devices, suppress(BusTimeout):
+            devices.wait(lambda state: all(each["worker"]["state"] == "running" for each in state.values()), RESTART)
         self._look(client, "device.list")
         for role in CLIENTS:
             self.clients[role].kill()
         for role in CLIENTS:
             self.clients[role].wait()
-        # Five seconds without a connection end what a client has; movies need time to be closed.
+        # Five seconds without a connection end what a client has; movies need time to be closed. That all has an end by
+        # then is the rule, and no event says that nothing comes any more, such as a photo that was asked for.
         time.sleep(RECOVERY)
         for what in ("device.locks", "movie.list", "session.list", "profile.list"):
             self._look(client, what)
@@ -126,7 +138,7 @@ class Campaign:
         self.numbers[role] += 1
         with open(self.folder / "clients.log", "ab") as log:
             self.clients[role] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True
             )
 
     def _replace_what_ended(self) -> None:
@@ -177,15 +189,12 @@ class Campaign:
         if what == "coordinator":
             assert self.bus.process is not None
             return [self.bus.process.pid]
-        until = time.monotonic() + (PATIENCE if what in ("librarian", "recorder") else 0)
-        while True:
-            if what == "librarian":
-                pids = self.bus.librarians()
-            else:
-                pids = [pid for pid, kind in self.bus.processes().items() if kind == what]
-            if pids or time.monotonic() >= until:
-                return pids
-            time.sleep(0.003 if what == "librarian" else 0.1)
+        if what == "librarian":
+            return eventually(self.bus.librarians, PATIENCE, 0.003)
+        return eventually(
+            lambda: [pid for pid, kind in self.bus.processes().items() if kind == what],
+            PATIENCE if what == "recorder" else 0, 0.1,
+        )  # fmt: skip
 
     def _hit(self, act: Act, pid: int, what: str) -> None:
         if not act.stop:

@@ -20,9 +20,10 @@ import final_look
 import frame_rules
 import history
 import zmq
-from camerabus import CaptureError, Client
+from camerabus import BusTimeout, CaptureError, Client
 from story import Story
 from tested_bus import DEADLINE, BusUnderTest, memory
+from waiting import eventually
 from workload import FORMAT
 
 SETTINGS = "[library]\nmin_free = 0\n"
@@ -70,12 +71,15 @@ class Shortage:
             self.fail(line)
 
     @contextmanager
-    def watched(self, bus: BusUnderTest) -> Iterator[None]:
-        """Frames that a reader loses meanwhile are a failure."""
+    def watched(self, bus: BusUnderTest, client: Client) -> Iterator[None]:
+        """From when a reader has frames of both cameras; those that it loses meanwhile are a failure."""
         script = Path(__file__).with_name("workload.py")
         command = [sys.executable, str(script), "watch-frames", str(bus.folder), "1", "0", "0"]
         watcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        topics = [f"state/device/{camera}/" for camera in ("cam0", "cam1")]
         try:
+            with client.mirror("state/device/") as devices:
+                devices.wait(lambda state: all(state[topic]["isStreaming"] for topic in topics), DEADLINE)
             yield
         finally:
             watcher.terminate()
@@ -114,16 +118,15 @@ class Shortage:
         assert bus.process is not None
         bus.process.kill()
         bus.process.wait()
-        bus.start()
         try:
-            client = self.next_client(bus)
+            client = self.start(bus)
         except CaptureError:
             if bus.process.poll() not in REFUSALS:
                 self.fail(f"it neither starts nor refuses to: {bus.end_of_log()[-300:]}")
             return
         with client:
             for what, is_there in promised.items():
-                if not self.wait(partial(self._holds, is_there, client)):
+                if not self.wait(client, partial(self._holds, is_there, client)):
                     self.fail(f"[FAI-5] {what} was answered, and is not there after the bus was killed")
             lock = self.ask(client, "device.lock", {"devices": "cam0", "wait": 3000})
             if lock is not None:
@@ -131,25 +134,21 @@ class Shortage:
                 if lock["fence"] <= fence:
                     self.fail(f"[LCK-16] the fence {lock['fence']} is not above {fence}")
 
-    def next_client(self, bus: BusUnderTest) -> Client:
-        until = time.monotonic() + FIND
-        while True:
-            try:
-                return bus.client("shortage")
-            except CaptureError:
-                assert bus.process is not None
-                if time.monotonic() > until or bus.process.poll() is not None:
-                    raise
-                time.sleep(0.05)
+    @staticmethod
+    def start(bus: BusUnderTest) -> Client:
+        """A client of the bus that this starts. Raises if the bus refuses to start."""
+        bus.start(FIND)
+        return bus.client("shortage")
 
     def works_again(self, bus: BusUnderTest) -> None:
         """The next bus has all that it needs. ([LIB-2] It is the next one that has to repair what could not be.)"""
         for line in bus.stop():
             self.fail(line)
         bus.start_ready()
-        with self.next_client(bus) as client:
-            self.wait(lambda: client.device("cam0").worker.state == "running")
-            self.wait(lambda: not unrepaired(client))
+        with bus.client("shortage") as client:
+            self.wait(client, lambda: client.device("cam0").worker.state == "running")
+            # No topic has the state of entries.
+            eventually(lambda: not unrepaired(client), FIND, 0.1)
             self.ask(client, "photo.capture", {"device": "cam0"}, needed=True)
             lock = self.ask(client, "device.lock", {"devices": "cam0", "wait": 10000}, needed=True)
             if lock is not None:
@@ -167,11 +166,12 @@ class Shortage:
         return False
 
     @staticmethod
-    def wait(is_so: Callable[[], bool]) -> bool:
-        """Waits until it is so, at most for FIND seconds, and returns whether it is."""
+    def wait(client: Client, is_so: Callable[[], bool]) -> bool:
+        """Looks at each change of the state until it is so, at most for FIND seconds, and returns whether it is."""
         until = time.monotonic() + FIND
-        while not (result := is_so()) and time.monotonic() < until:
-            time.sleep(0.1)
+        with client.mirror() as state:
+            while not (result := is_so()) and time.monotonic() < until:
+                state.update(until - time.monotonic())
         return result
 
 
@@ -206,12 +206,15 @@ def disk(case: Shortage) -> None:
         bus.start_ready()
         with bus.client("shortage") as client:
             fence = case.prepare(client)
-            with case.watched(bus):
+            with case.watched(bus, client):
                 movies = [
                     client.call("movie.start", {"device": device, "fragmentInterval": 1000, "name": name})
                     for device, name in (("cam0", "one.mp4"), ("cam1", "two.mkv"))
                 ]
-                time.sleep(2)
+                for movie in movies:
+                    topic = f"state/movie/{movie['movie']}/"
+                    with client.mirror(topic) as state:
+                        state.wait(lambda state: state[topic]["recordedDuration"] >= 2000, DEADLINE)
                 filler = fill(bus.state)
                 for movie in movies:
                     check_end(case, client, movie)
@@ -223,12 +226,13 @@ def disk(case: Shortage) -> None:
 
 def check_end(case: Shortage, client: Client, movie: dict[str, Any]) -> None:
     """[MOV-10] Its end says whether there is a file, and that plays."""
-    until = time.monotonic() + NOTICE
-    while (end := client.call("movie.status", {"movie": movie["movie"]})["movie"].get("end")) is None:
-        if time.monotonic() > until:
-            case.fail(f"{movie['path']} does not end though nothing can be written")
-            return
-        time.sleep(0.2)
+    topic = f"state/movie/{movie['movie']}/"
+    with client.mirror(topic) as state, suppress(BusTimeout):
+        state.wait(lambda state: state.get(topic) is None, NOTICE)
+    end = client.call("movie.status", {"movie": movie["movie"]})["movie"].get("end")
+    if end is None:
+        case.fail(f"{movie['path']} does not end though nothing can be written")
+        return
     if end["kept"]:
         fact = final_look.movie(Path(movie["path"]))
         if not fact["plays"] or fact["duration"] < end["duration"] / 1000 - 1.5:
@@ -261,7 +265,7 @@ def runtime(case: Shortage) -> None:
         bus.start_ready()
         with bus.client("shortage") as client:
             fence = case.prepare(client)
-            with case.watched(bus):
+            with case.watched(bus, client):
                 filler = fill(bus.runtime)
                 case.kill_and_look(bus, case.change_all(client), fence)
             filler.unlink()
@@ -274,9 +278,8 @@ def descriptors(case: Shortage) -> None:
     for limit in (40, 64, 128, 256):
         bus = case.bus(folder=str(limit))
         bus.command[:0] = ["prlimit", f"--nofile={limit}:{limit}"]
-        bus.start()
         try:
-            client = case.next_client(bus)
+            client = case.start(bus)
         except CaptureError:
             assert bus.process is not None
             if bus.process.poll() not in REFUSALS or "descriptor" not in bus.end_of_log():
@@ -292,9 +295,7 @@ def descriptors(case: Shortage) -> None:
             held.append(connection)
         with client:
             case.ask(client, "device.list", needed=True)
-            for connection in held:
-                connection.close()
-            time.sleep(2)
+            close_all(held)
             case.ask(client, "device.controls", {"device": "cam0"}, needed=True)
             case.ask(client, "photo.capture", {"device": "cam0", "deliver": ["reply"]}, needed=True)
             case.ask(client, "movie.start", {"device": "cam0", "maxDuration": 1000})
@@ -305,13 +306,25 @@ def descriptors(case: Shortage) -> None:
         case.finish(bus)
 
 
+def close_all(connections: list[socket.socket]) -> None:
+    """Returns when the bus has closed its ends, too, after FIND seconds at the latest."""
+    for connection in connections:
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+    until = time.monotonic() + FIND
+    for connection in connections:
+        with connection, suppress(OSError):
+            connection.settimeout(max(0.001, until - time.monotonic()))
+            while connection.recv(4096):
+                pass
+
+
 def address_space(case: Shortage) -> None:
     """Little memory for every process: what cannot be done is refused, and nothing traps."""
     for limit in (300, 700, 1500):
         bus = case.bus(folder=str(limit))
         bus.command[:0] = ["prlimit", f"--as={limit << 20}"]
-        bus.start()
-        with suppress(CaptureError), case.next_client(bus) as client:
+        with suppress(CaptureError), case.start(bus) as client:
             for method, params in (
                 ("device.controls", {"device": "cam0"}), ("photo.capture", {"device": "cam0", "deliver": ["reply"]}),
                 ("movie.start", {"device": "cam0", "maxDuration": 1000}), ("library.list", {}),
@@ -327,11 +340,11 @@ def readers(case: Shortage) -> None:
     with bus.client("shortage") as client:
         case.prepare(client)
         client.call("rig.set", {"name": "pair", "devices": ["cam0", "cam1"]})
-        with case.watched(bus):
-            time.sleep(2)
+        with case.watched(bus, client):
             before = {pid: memory(pid) for pid in bus.processes()}
             context = zmq.Context()
             rings = [no_reader(bus, context) for _ in range(6)]
+            # For so long they do not read, and another client is served; nothing is waited for.
             until = time.monotonic() + 30
             while time.monotonic() < until:
                 case.ask(client, "bus.ping", needed=True)

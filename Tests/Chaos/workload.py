@@ -1,6 +1,6 @@
 """The clients of a campaign, each a process of its own: workload.py ROLE FOLDER SEED NUMBER PORT
 
-NUMBER is how many clients of this role came before it, PORT that of the page.
+NUMBER is how many clients of this role came before it, PORT that of the page. Prints a line when it begins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Callable
 
 import tested_bus  # noqa: F401  finds the Python client
 import zmq
-from camerabus import BusNotRunning, CaptureError, RingConnection, SoundRingConnection
+from camerabus import CaptureError, RingConnection, SoundRingConnection
 from camerabus.errors import ClientError
 from history import Writer
 from recording import RecordedClient, Runs, read_topics
@@ -101,10 +101,8 @@ class Workload:
                             number = frame.firstFrame if sound else frame.captureSequence
                             moment = {"sequence": next(count), "capture": number, "time": number, "dropped": 0}
                             self.runs.add(topic, frame.stream, moment, frame.frames if sound else 1)
-            except BusNotRunning:
-                time.sleep(0.05)
             except CaptureError:
-                time.sleep(0.2)
+                time.sleep(self.dice.uniform(0.05, 0.2))
 
     def read_state(self) -> None:
         events = zmq.Context.instance().socket(zmq.SUB)
@@ -289,6 +287,7 @@ def main() -> int:
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print("begun", flush=True)
     {**WATCHERS, **CLIENTS}[role](workload)
     return 0
 
