@@ -90,7 +90,9 @@ public final class ServerSocket {
             // A refused peer with status 300 tries again after this time, and comes in as soon as it is allowed.
             try socket.set(.handshakeInterval, 500)
             if options.kind == .router { try socket.set(.routerMandatory, 1) }
-            if options.kind == .extendedPublish { try socket.set(.xpubVerbose, 1) }
+            // It reports every subscription and every end of one, not only the first and the last of a topic: they are
+            // counted for each connection, also by the bound on messages.
+            if options.kind == .extendedPublish { try socket.set(.xpubVerboser, 1) }
             if let welcome = options.welcome { try socket.setWelcomeMessage(welcome) }
             let endpoint = "inproc://monitor\(options.path)"
             try socket.startMonitor(at: endpoint, events: [.accepted, .disconnected, .acceptFailed])

@@ -235,10 +235,11 @@ static enum czeromq_excess end_command(struct connection *connection, struct com
     return CZEROMQ_NOTHING;
 }
 
-static enum czeromq_excess end_frame(struct connection *connection, struct completed *completed) {
+static enum czeromq_excess end_frame(struct connection *connection, int64_t limit, struct completed *completed) {
     if (connection->flags & COMMAND) return end_command(connection, completed);
     connection->message += connection->frame;
     connection->frame = 0;
+    if (connection->message > limit) return CZEROMQ_MESSAGE;
     if (connection->flags & MORE) return CZEROMQ_NOTHING;
     completed->messages++;
     completed->cost += connection->message;
@@ -249,7 +250,8 @@ static enum czeromq_excess end_frame(struct connection *connection, struct compl
 
 // Follows the frames of ZMTP 3 (RFC 23 and 37): flags, the size of one or eight bytes, and the body.
 static enum czeromq_excess count(
-    struct connection *connection, const unsigned char *byte, size_t size, struct completed *completed) {
+    struct connection *connection, int64_t limit, const unsigned char *byte, size_t size,
+    struct completed *completed) {
     while (size > 0) {
         if (connection->left > 0) {
             size_t part = connection->left < size ? connection->left : size;
@@ -275,7 +277,7 @@ static enum czeromq_excess count(
             connection->frame = frame_cost(connection->left, is_command ? &no : &connection->has_large);
         }
         if (connection->left == 0 && connection->head_bytes == 0) {
-            enum czeromq_excess excess = end_frame(connection, completed);
+            enum czeromq_excess excess = end_frame(connection, limit, completed);
             if (excess != CZEROMQ_NOTHING) return excess;
         }
     }
@@ -288,7 +290,7 @@ static enum czeromq_excess account(int fd, const void *bytes, size_t size, int64
     struct user *user = connection->user;
     struct completed completed = {0};
     int64_t before = connection->message + connection->frame;
-    enum czeromq_excess excess = count(connection, bytes, size, &completed);
+    enum czeromq_excess excess = count(connection, limit, bytes, size, &completed);
     int64_t unfinished = connection->message + connection->frame;
     if (excess == CZEROMQ_NOTHING && unfinished > limit) excess = CZEROMQ_MESSAGE;
     if (excess == CZEROMQ_NOTHING && connection->waiting + completed.messages > MAXIMUM_WAITING)

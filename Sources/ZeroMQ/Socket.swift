@@ -29,7 +29,6 @@ public final class Socket {
             number: ZMQ_RECONNECT_IVL_MAX, name: "ZMQ_RECONNECT_IVL_MAX")
         public static let useDescriptor = Option(number: ZMQ_USE_FD, name: "ZMQ_USE_FD")
         public static let routerMandatory = Option(number: ZMQ_ROUTER_MANDATORY, name: "ZMQ_ROUTER_MANDATORY")
-        public static let xpubVerbose = Option(number: ZMQ_XPUB_VERBOSE, name: "ZMQ_XPUB_VERBOSE")
         public static let xpubVerboser = Option(number: ZMQ_XPUB_VERBOSER, name: "ZMQ_XPUB_VERBOSER")
         public static let immediate = Option(number: ZMQ_IMMEDIATE, name: "ZMQ_IMMEDIATE")
         public static let heartbeatInterval = Option(number: ZMQ_HEARTBEAT_IVL, name: "ZMQ_HEARTBEAT_IVL")

@@ -33,16 +33,13 @@ struct SocketMaker {
 
     /// `events.sock`
     func eventServer() throws -> ServerSocket {
-        let server = try ServerSocket(
+        try ServerSocket(
             context,
             .init(
                 kind: .extendedPublish, path: directory.eventsSocket, mode: mode, group: group,
                 sendHighWaterMark: 1000, receiveHighWaterMark: ServerSocket.waitingSubscriptions,
                 maximumMessageBytes: 1024,
                 authenticationDomain: "events", welcome: Array("welcome/".utf8)), inherited: inherited)
-        // Reports every unsubscription, so that the subscriptions of a connection can be counted.
-        try server.socket.set(.xpubVerboser, 1)
-        return server
     }
 
     /// `command.sock`

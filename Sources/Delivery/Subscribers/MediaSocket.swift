@@ -47,12 +47,6 @@ package final class MediaSocket {
                 kind: .extendedPublish, path: path, mode: mode, group: group, sendHighWaterMark: waitingMessages,
                 receiveHighWaterMark: ServerSocket.waitingSubscriptions, maximumMessageBytes: Self.maximumMessageBytes,
                 authenticationDomain: "media", welcome: Topic.welcome.bytes), inherited: inherited)
-        do throws(ZeroMQError) {
-            // Every unsubscription is delivered, not only the last of a topic: the table counts.
-            try server.socket.set(.xpubVerboser, 1)
-        } catch {
-            throw .zeroMQ(error)
-        }
         connections.add(server)
         connections.onClosed = { [weak self] connection in
             guard let self else { return }

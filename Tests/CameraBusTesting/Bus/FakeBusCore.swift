@@ -34,7 +34,7 @@ final class FakeBusCore: Sendable {
 
         private static func publisher(_ context: Context, _ path: String) throws(ZeroMQError) -> Socket {
             let socket = try Socket(context, .extendedPublish)
-            try socket.set(.xpubVerbose, 1)
+            try socket.set(.xpubVerboser, 1)
             try socket.setWelcomeMessage(Topic.welcome.bytes)
             try socket.bind("ipc://\(path)")
             return socket
