@@ -190,8 +190,8 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func inputEnded() {
-        // What is being answered still is, but for pictures without an end.
-        guard isAnswering, !stream.isEndless else { return stream.shutDown() }
+        // What is being answered still is.
+        guard isAnswering else { return stream.shutDown() }
         isEnding = true
     }
 

@@ -3,7 +3,8 @@ import NIOCore
 /// Passes the bytes of a connection on in small parts: one for each read that the handlers of its requests ask for.
 ///
 /// A parser turns all that it is given into requests at once, and a request takes many times the memory of its bytes.
-/// So requests that a client sends ahead wait as bytes: here as many as one read brings, the rest with the client.
+/// So requests that a client sends ahead wait as bytes: here as many as one read brings, the rest with the client. When
+/// a client says that nothing more comes, all that the kernel still has is read, which is as much as it receives ahead.
 final class RequestPacer: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -18,9 +19,15 @@ final class RequestPacer: ChannelDuplexHandler, RemovableChannelHandler {
     /// The other end has said that nothing more comes, and bytes still wait.
     private var isClosing = false
 
+    private let inputClosed: () -> Void
+
     /// Bytes that are passed on at once.
     static let partBytes = 512
     private static let maximumDroppedBytes = 1 << 20
+
+    /// - Parameter inputClosed: called when the other end has said that nothing more comes. The handlers learn of it
+    ///   behind the bytes that still wait.
+    init(inputClosed: @escaping () -> Void) { self.inputClosed = inputClosed }
 
     /// What waits, and what comes from now on, is read and dropped, but not without end: with something unread, the end
     /// of the connection would cost the other end the last answer.
@@ -72,9 +79,8 @@ final class RequestPacer: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard event as? ChannelEvent == .inputClosed, waiting.readableBytes > 0 else {
-            return context.fireUserInboundEventTriggered(event)
-        }
-        isClosing = true
+        guard event as? ChannelEvent == .inputClosed else { return context.fireUserInboundEventTriggered(event) }
+        inputClosed()
+        if waiting.readableBytes > 0 { isClosing = true } else { context.fireUserInboundEventTriggered(event) }
     }
 }

@@ -105,7 +105,7 @@ final class WebServer: Sendable {
         var framing = HTTPResponseEncoder.Configuration()
         // Pictures without an end come as they are: not every reader of them knows chunks.
         framing.automaticallySetFramingHeaders = false
-        let pacer = RequestPacer()
+        let pacer = RequestPacer { stream.inputEnded() }
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(SentBytes(counters))
         try pipeline.addHandler(HTTPResponseEncoder(configuration: framing))

@@ -13,7 +13,9 @@ final class WebStream: Sendable {
     private let limit: ConnectionLimit
     private let place: ConnectionLimit.Place
     private let isDown = Atomic(false)
-    private let hasNoEnd = Atomic(false)
+    /// An answer was begun that ends only with the connection.
+    private let isEndless = Atomic(false)
+    private let hasInputEnded = Atomic(false)
 
     init(_ channel: any Channel, _ limit: ConnectionLimit, _ place: ConnectionLimit.Place) {
         self.channel = channel
@@ -60,9 +62,16 @@ final class WebStream: Sendable {
 
     /// Sends the head of an answer whose body follows in parts.
     ///
-    /// - Parameter bodyBytes: of the body; nil: it ends with the connection.
+    /// - Parameter bodyBytes: of the body; nil: it ends with the connection, or when the other end sends nothing more:
+    ///   whoever has left without a word looks like that until something is written.
     func begin(_ response: WebResponse, bodyBytes: Int?, for request: WebRequest) async throws {
-        hasNoEnd.store(bodyBytes == nil, ordering: .relaxed)
+        if bodyBytes == nil {
+            isEndless.store(true, ordering: .sequentiallyConsistent)
+            if hasInputEnded.load(ordering: .sequentiallyConsistent) {
+                shutDown()
+                throw Ended()
+            }
+        }
         let head = response.head(
             bodyBytes: bodyBytes, keepsAlive: bodyBytes != nil && request.keepsAlive, for: request.pageOrigin)
         try await channel.writeAndFlush(HTTPServerResponsePart.head(head)).get()
@@ -160,8 +169,11 @@ final class WebStream: Sendable {
         channel.close(promise: nil)
     }
 
-    /// Whether an answer was begun that ends only with the connection.
-    var isEndless: Bool { hasNoEnd.load(ordering: .relaxed) }
+    /// The other end has said that it sends nothing more.
+    func inputEnded() {
+        hasInputEnded.store(true, ordering: .sequentiallyConsistent)
+        if isEndless.load(ordering: .sequentiallyConsistent) { shutDown() }
+    }
 
     /// Whether it was ended by ``shutDown()``.
     var isShutDown: Bool { isDown.load(ordering: .relaxed) }
