@@ -68,9 +68,11 @@ final class WebAuthorization: Sendable {
             throw WebRequest.Refusal(
                 status: 403, reason: "Pages of other origins may not use this server. See web.origins in gateway.toml.")
         }
-        // A link from elsewhere leads here; a picture of here is no part of a page from elsewhere, unless that says who
-        // it is and may.
-        let isPart = request["sec-fetch-site"] == "cross-site" && request["sec-fetch-mode"] != "navigate"
+        // A link from elsewhere leads here; a picture or frame of here is no part of a page from elsewhere, unless that
+        // says who it is and may.
+        let isPart =
+            request["sec-fetch-site"] == "cross-site"
+            && (request["sec-fetch-mode"] != "navigate" || request["sec-fetch-dest"] ?? "document" != "document")
         if isPart, origin(of: request) == nil {
             throw WebRequest.Refusal(
                 status: 403, reason: "Pages of other origins may not use this server. See web.origins in gateway.toml.")

@@ -55,7 +55,11 @@ import Testing
             #expect(!isIn(access, try request("Host: localhost:7380", "Origin: \(origin)")), "\(origin)")
         }
         #expect(!isIn(access, try request("Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors")))
-        #expect(isIn(access, try request("Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")))
+        let elsewhere = ["Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"]
+        for (destination, isAllowed) in [(nil, true), ("document", true), ("iframe", false), ("object", false)] {
+            let headers = elsewhere + (destination.map { ["Sec-Fetch-Dest: \($0)"] } ?? [])
+            #expect(isIn(access, try WebRequest("/bus", headers)) == isAllowed, "\(destination ?? "none")")
+        }
         #expect(!isIn(access, try request("Accept: */*")))
     }
 
