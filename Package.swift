@@ -192,7 +192,10 @@ let package = Package(
             ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
         tests(
             "DeliveryTests",
-            ["BusProtocol", "BusServer", "CaptureCore", "Delivery", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
+            [
+                "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "Delivery", "FrameRing", "JSON",
+                "LinuxIO", "ZeroMQ",
+            ]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
         tests(

@@ -34,13 +34,18 @@ public final class RingSubscription {
     ///   - path: the device's socket for rings.
     ///   - device: its id, for messages.
     ///   - rendition: as in topics.
+    ///   - owner: the user in whose share of the device's renditions it is; nil: the user of this process. It counts
+    ///     only if the bus's user sends it.
     /// - Throws: ``RingSubscriptionError/gone(_:)`` when nobody answers there.
-    public init(_ path: String, device: String, rendition: String) throws(RingSubscriptionError) {
+    public init(
+        _ path: String, device: String, rendition: String, owner: UInt32? = nil
+    ) throws(RingSubscriptionError) {
         self.device = device
-        let request: JSONValue = ["rendition": .string(rendition)]
+        var request: [String: JSONValue] = ["rendition": .string(rendition)]
+        request["owner"] = owner.map { JSONValue($0) }
         do throws(SystemError) {
             socket = try PacketSocket(connectingTo: path)
-            _ = try socket.send(request.serialized)
+            _ = try socket.send(JSONValue.object(request).serialized)
         } catch {
             throw .gone(error.description)
         }

@@ -1,7 +1,7 @@
 // mutex.c - lets ThreadSanitizer see every lock of Swift's Mutex; preloaded into the tested programs.
 //
-// Taking a Mutex that nobody holds is atomic operations in the program itself, which ThreadSanitizer sees. Waiting for one
-// that is held happens in libswiftSynchronization, which is built without ThreadSanitizer, so what the lock protects
+// Taking a Mutex that nobody holds is atomic operations in the program itself, which ThreadSanitizer sees. Waiting for
+// one that is held happens in libswiftSynchronization, which is built without ThreadSanitizer, so what the lock protects
 // looks like a race then. The two functions of that library are called through these.
 #define _GNU_SOURCE
 #include <dlfcn.h>

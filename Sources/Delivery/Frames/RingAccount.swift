@@ -29,7 +29,12 @@ struct RingAccount {
             guard let left = share.left else { return true }
             let isRecent = now < left + RingAccount.grace
             if uid == own, readers.isEmpty == true { return false }
-            return isRecent || (shares.count == 1 && readers.isEmpty == false)
+            return isRecent || (isOnlyHis(uid, own) && readers.isEmpty == false)
+        }
+
+        // The kernel's readers can be no others.
+        private func isOnlyHis(_ uid: UInt32, _ own: UInt32) -> Bool {
+            shares.allSatisfy { user, share in user == uid || (user == own && share.left != nil) }
         }
     }
 

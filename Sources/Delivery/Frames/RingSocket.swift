@@ -32,8 +32,10 @@ package final class RingSocket<Form: Hashable> {
         var isCut = false
         let peer: ConnectionGuard.Peer
         let user: RingRecipients<Form>.User
+        /// The user that one of the bus's own processes reads for; nil: it reads for its own.
+        var owner: UInt32?
 
-        var client: RenditionClient { RenditionClient(.reader(socket.rawValue), uid: user.uid) }
+        var client: RenditionClient { RenditionClient(.reader(socket.rawValue), uid: owner ?? user.uid) }
 
         init(_ socket: PacketSocket, _ peer: PeerCredentials) {
             self.socket = socket
@@ -131,12 +133,14 @@ package final class RingSocket<Form: Hashable> {
     ///
     /// - Returns: the rings that such a user received, and in which frames may still come: they are to be replaced.
     package func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {
-        let compromised = recipients.rings(unless: admits)
-        for reader in connected.values.filter({ !admits($0.user.uid, $0.user.gid) }) {
+        let leaving = connected.values.filter { !admits($0.user.uid, $0.user.gid) }
+        // The end of one may have a ring made that another one is waiting for: by then none of them receives any.
+        for reader in leaving {
             send(unauthorized, to: reader)
-            close(reader)
+            reader.isCut = true
         }
-        return compromised
+        for reader in leaving { close(reader) }
+        return recipients.rings(unless: admits)
     }
 
     /// Sets the requested renditions that fail at present. Call this when that may have changed. A reader receives each
@@ -216,6 +220,9 @@ package final class RingSocket<Form: Hashable> {
             return close(reader)
         }
         reader.text = text
+        if reader.user.uid == CurrentProcess.uid {
+            reader.owner = request["owner"]?.integer.flatMap { UInt32(exactly: $0) }
+        }
         serve(reader)
     }
 
@@ -239,8 +246,11 @@ package final class RingSocket<Form: Hashable> {
         guard let rendition = reader.rendition, !reader.isCut, reader.ring != id else { return }
         let now = MonotonicClock.now()
         do throws(BusError) {
-            try account.give(
-                id, bytes: plan.size, ring.readers, to: reader.user.uid, replacing: reader.ring, at: now)
+            // A recorder keeps no ring, and has as many as its owner has renditions.
+            if reader.owner == nil {
+                try account.give(
+                    id, bytes: plan.size, ring.readers, to: reader.user.uid, replacing: reader.ring, at: now)
+            }
         } catch {
             reader.withheld = id
             return send(error, to: reader)
@@ -299,7 +309,7 @@ package final class RingSocket<Form: Hashable> {
         loop.cancel(reader.token)
         loop.cancel(reader.timer)
         _ = table.close(descriptor: descriptor)
-        account.left(reader.ring, by: reader.user.uid, at: MonotonicClock.now())
+        if reader.owner == nil { account.left(reader.ring, by: reader.user.uid, at: MonotonicClock.now()) }
         if let rendition = reader.rendition { onLeave(rendition, reader.client) }
     }
 }

@@ -29,7 +29,7 @@ package struct RenditionShares {
     /// What a user is, as far as shares are concerned.
     package enum Standing {
         case user
-        /// The user that the bus runs as: recorders and matchers work for other users.
+        /// The user that the bus runs as: its matchers work for other users.
         case bus
         /// The gateway's user: one connection serves many users.
         case gateway

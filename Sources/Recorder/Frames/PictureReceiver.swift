@@ -67,7 +67,8 @@ final class PictureReceiver: @unchecked Sendable {
         defer { mailbox.setWaiting(for: camera.id, false) }
         while isWanted {
             do throws(RingSubscriptionError) {
-                let subscription = try RingSubscription(path, device: camera.id, rendition: rendition.description)
+                let subscription = try RingSubscription(
+                    path, device: camera.id, rendition: rendition.description, owner: request.owner.uid)
                 ring = ""
                 if try follow(subscription) { continue }
             } catch {

@@ -29,8 +29,10 @@ extension FrameRelay {
         guard output.needsRing else { return endRing(output, isOver: false) }
         guard output.ring == nil else { return }
         if let ring = retired.removeValue(forKey: output.rendition) {
-            departed[ringName(output)] = nil
-            if lender.isFree(ring.writer) { return begin(ring, output, run) }
+            if lender.isFree(ring.writer) {
+                departed[ringName(output)] = nil
+                return begin(ring, output, run)
+            }
             ring.writer.close(.replaced)
         }
         if output.rendition == Rendition(.native) { return begin(RenditionRing(native: run.ring.writer), output, run) }

@@ -93,6 +93,20 @@ struct RingAccountTests {
         _ = held.rawValue
     }
 
+    @Test("what a recorder had of a ring as well does not hide who keeps it")
+    mutating func recorded() throws {
+        let held = try memory[0].readers.open()
+        #expect(give(0, 100) == nil)
+        #expect(give(0, 100, to: Self.own) == nil)
+        leave(0)
+        // The kernel's reader may be the recorder.
+        #expect(give(1, 10, at: 10) == nil)
+        leave(1, at: 10)
+        leave(0, Self.own, at: 20)
+        #expect(give(1, 10, at: 30) != nil)
+        _ = held.rawValue
+    }
+
     @Test("one ring is given in any case, and the next one to the same connection; the one before counts on")
     mutating func large() {
         #expect(give(0, 1000) == nil)
