@@ -289,7 +289,10 @@ import ZeroMQ
             peer.sendall(b"\\xff" + bytes(8) + b"\\x7f\\x03\\x00NULL" + bytes(48))
             peer.sendall(b"\\x04\\x19\\x05READY\\x0bSocket-Type\\x00\\x00\\x00\\x03SUB")
             heard = b""
-            while len(heard) < 66: heard += peer.recv(4096)
+            while len(heard) < 66:
+                part = peer.recv(4096)
+                if not part: break
+                heard += part
             peer.sendall(b"\\x00\\x02\\x01x")
             while peer.recv(4096): pass
             """

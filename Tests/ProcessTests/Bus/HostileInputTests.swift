@@ -158,7 +158,10 @@ extension ProcessTests {
                     peer.sendall(b"\\xff" + bytes(8) + b"\\x7f\\x03\\x00NULL" + bytes(48))
                     peer.sendall(b"\\x04\\x1c\\x05READY\\x0bSocket-Type\\x00\\x00\\x00\\x06DEALER")
                     heard = b""
-                    while len(heard) < 66: heard += peer.recv(4096)
+                    while len(heard) < 66:
+                        part = peer.recv(4096)
+                        if not part: return
+                        heard += part
                     try:
                         for _ in range(10): peer.sendall(request)
                     except OSError: pass
