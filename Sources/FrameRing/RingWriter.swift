@@ -34,15 +34,22 @@ public final class RingWriter: Sendable {
     /// - Parameters:
     ///   - description: its `slots` and `keep` are those of the ledger.
     ///   - ledger: a fresh one.
-    public init(_ description: RingDescription, _ ledger: RingLedger) throws(RingError) {
+    ///   - part: it may take one of so many parts of the room, unless that is the limit of a single file.
+    ///   - room: how much memory this process may take yet; nil: that is not known.
+    public init(
+        _ description: RingDescription, _ ledger: RingLedger, part: UInt64 = 1, of room: MemoryRoom? = .now()
+    ) throws(RingError) {
         var description = description
         description.slots = ledger.slots
         description.keep = ledger.keep
         let plan: RingPlan
         do throws(RingError.Flaw) { plan = try RingPlan(description) } catch { throw .notARing(error) }
         // Pages are only taken when they are written to, and then it is too late to say no.
-        if let room = MemoryRoom.now(), room.bytes < UInt64(plan.size) + Self.spared {
-            throw .noRoom(needed: plan.size, room)
+        if let room {
+            let part = room.limit == .fileSize ? 1 : part
+            guard room.bytes >= UInt64(plan.size) * part + Self.spared else {
+                throw .noRoom(needed: plan.size, part: part, room)
+            }
         }
         let memory: SharedMemory
         do throws(SystemError) {

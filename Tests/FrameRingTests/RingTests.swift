@@ -98,6 +98,25 @@ struct RingTests {
         #expect(last == count && writer.published == count && writer.lentCount == 0)
     }
 
+    @Test("A ring that may take a part of the room is not made where that part is too small")
+    func room() throws {
+        func make(_ bytes: UInt64, _ limit: MemoryRoom.Limit, part: UInt64) -> RingError? {
+            do throws(RingError) {
+                let room = MemoryRoom(bytes: bytes, limit: limit)
+                let ledger = RingLedger(filling: 1, keep: 7, lending: 0)
+                _ = try RingWriter(Self.description(1 << 20), ledger, part: part, of: room)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        // Eight slots of a mebibyte, and eight more that are spared in any case.
+        #expect(make(17 << 20, .machine, part: 1) == nil)
+        #expect(make(17 << 20, .fileSize, part: 4) == nil)
+        #expect(make(39 << 20, .machine, part: 4)?.description.contains("a 4th part of the 39 MiB") == true)
+        #expect(make(41 << 20, .machine, part: 4) == nil)
+    }
+
     @Test("Sound is read likewise, of a whole number of frames")
     func sound() throws {
         let sound = RingDescription.Sound(sampleFormat: "s24", rate: 44100, channels: 2, frameBytes: 6)

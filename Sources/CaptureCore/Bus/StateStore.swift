@@ -90,10 +90,14 @@ public struct StateStore: Sendable {
         return .object(["epoch": .string(epoch), "sequence": JSONValue(sequence), "state": .object(values)])
     }
 
-    /// The present values of all topics that begin with these bytes, as they were published, the oldest first.
-    public func current(matching subscription: String) -> [Publication] {
-        state.filter { Self.matches($0.key, subscription) }.sorted { $0.value.sequence < $1.value.sequence }
-            .map { publication($0.key, $0.value) }
+    /// The present values of topics that begin with these bytes, as they were published, the oldest first.
+    ///
+    /// - Parameter isWanted: whether that topic's is; asked once for each, in any order.
+    public func current(
+        matching subscription: String, where isWanted: (_ topic: String) -> Bool = { _ in true }
+    ) -> [Publication] {
+        state.filter { Self.matches($0.key, subscription) && isWanted($0.key) }
+            .sorted { $0.value.sequence < $1.value.sequence }.map { publication($0.key, $0.value) }
     }
 
     /// For the heartbeat: the newest sequence under prefixes of topics, so that a client notices when the last message

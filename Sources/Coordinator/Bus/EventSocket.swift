@@ -24,7 +24,7 @@ final class EventSocket {
         store = StateStore(epoch: epoch)
         pacer = TopicPacer(loop) { [weak self] topic in
             guard let self else { return }
-            for publication in store.current(matching: topic) where publication.topic == topic { publish(publication) }
+            for publication in store.current(matching: topic, where: { $0 == topic }) { publish(publication) }
         }
         loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
         scheduleHeartbeat()
@@ -89,8 +89,9 @@ final class EventSocket {
                 send(prefix, counter.refusal(connection).map { ["error": $0.headerJSON] } ?? [:])
             } else if verdict == .accepted {
                 let now = MonotonicClock.now()
-                for publication in store.current(matching: prefix)
-                where pacer?.isTime(for: publication.topic, at: now) == true { publish(publication) }
+                // Nothing is made of topics that were sent a moment ago: a client may subscribe on and on.
+                let due = store.current(matching: prefix) { pacer?.isTime(for: $0, at: now) == true }
+                for publication in due { publish(publication) }
             }
         }
     }

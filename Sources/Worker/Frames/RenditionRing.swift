@@ -51,7 +51,7 @@ final class RenditionRing {
             planes: planes?.map { RingDescription.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
                 ?? [RingDescription.Plane(offset: 0, stride: 0, bytes: bytes)],
             keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
-        writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: lending))
+        writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: lending), part: 4)
         loans = Array(repeating: nil, count: writer.plan.description.slots)
         isNative = false
         isMirrored = rendition.isVideoMirrored

@@ -55,6 +55,7 @@ import Testing
         #expect(store.current(matching: "state/") == [second, third])
         #expect(store.current(matching: "state/device/a/") == [third])
         #expect(store.current(matching: "event/").isEmpty)
+        #expect(store.current(matching: "state/") { $0 == second.topic } == [second])
         #expect(store.sequence == 4)
     }
 
