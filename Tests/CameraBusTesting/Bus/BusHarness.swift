@@ -245,6 +245,7 @@ public final class BusHarness {
         var variables: [String: String] = [:]
         for name in [
             "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "USER", "ASAN_OPTIONS", "TSAN_OPTIONS",
+            "LD_PRELOAD",
         ] {
             variables[name] = CurrentProcess.environment(name)
         }
