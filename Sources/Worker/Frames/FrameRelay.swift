@@ -265,9 +265,11 @@ final class FrameRelay {
     // MARK: Topics
 
     private func update(_ output: RenditionOutput, _ topics: [SubscribedTopic]) {
-        for gone in output.outputs where !topics.contains(gone.subscribed) { depart(gone) }
-        output.outputs.removeAll { !topics.contains($0.subscribed) }
-        for topic in topics where !output.outputs.contains(where: { $0.subscribed == topic }) {
+        let wanted = Set(topics)
+        for gone in output.outputs where !wanted.contains(gone.subscribed) { depart(gone) }
+        output.outputs.removeAll { !wanted.contains($0.subscribed) }
+        let present = Set(output.outputs.map(\.subscribed))
+        for topic in topics where !present.contains(topic) {
             let new = RenditionOutput.Output(topic, sequence: departed.removeValue(forKey: topic) ?? 0)
             output.outputs.append(new)
             if let running { output.prepare(new, device: device, running) }

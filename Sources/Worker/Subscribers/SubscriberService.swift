@@ -25,6 +25,10 @@ final class SubscriberService {
     /// The format of the device's pictures, now or when it streams; nil: not known yet.
     var currentFormat: () -> FormatSelection? = { nil }
     private var format: FormatSelection?
+    private let loop: Loop
+    /// Somebody has left, and what is wanted is to be looked at in the next turn of the loop: once for all topics of a
+    /// connection.
+    private var hasLeavers = false
     /// Called when ``wantsFrames`` may have changed.
     var onDemandChange: (() -> Void)?
     /// Called when ``counts`` may have changed.
@@ -40,6 +44,7 @@ final class SubscriberService {
         connections = process.connections
         errors = process.errors
         self.frames = frames
+        loop = process.loop
         table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
         rings = try RingSocket(
             process.loop, path: process.directory.ringSocket(options.device), mode: process.mode,
@@ -80,7 +85,7 @@ final class SubscriberService {
         }
         rings.onLeave = { [weak self] rendition, client in
             guard let self else { return }
-            handle(table.unwantRing(rendition, by: client))
+            left(table.unwantRing(rendition, by: client))
         }
     }
 
@@ -105,11 +110,26 @@ final class SubscriberService {
     private func unsubscribed(_ topic: [UInt8], _ client: RenditionClient) {
         let change = table.unsubscribe(topic, by: client)
         if change == .forgotten { errors.forget(topic) }
-        handle(change)
+        left(change)
+    }
+
+    private func left(_ change: SubscriptionChange) {
+        if change == .wanted, !hasLeavers {
+            hasLeavers = true
+            loop.schedule(at: 0) { [weak self] in
+                guard let self, hasLeavers else { return }
+                changeWanted()
+            }
+        }
+        publishRefusals()
     }
 
     private func handle(_ change: SubscriptionChange) {
         if change == .wanted { changeWanted() }
+        publishRefusals()
+    }
+
+    private func publishRefusals() {
         let refusals = table.takeRefusals()
         guard !refusals.isEmpty else { return }
         for (topic, error) in refusals { errors.publish(topic, error) }
@@ -125,6 +145,7 @@ final class SubscriberService {
     }
 
     private func changeWanted() {
+        hasLeavers = false
         frames.setWanted(table.wanted)
         recount()
         onDemandChange?()
