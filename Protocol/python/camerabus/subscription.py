@@ -42,6 +42,8 @@ class Subscription:
         self.link = Link(self.socket) if is_remote else None
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.RCVHWM, room)
+        # Topics beyond it would be lost without a notice. The bus refuses those that are too many for it in words.
+        self.socket.setsockopt(zmq.SNDHWM, 2000)
         for topic in ("welcome/", *topics):
             self.socket.setsockopt(zmq.SUBSCRIBE, topic.encode())
         self.socket.connect(endpoint)

@@ -4,6 +4,9 @@ extension StringProtocol {
     /// Each such character is U+FFFD instead: one column wide.
     public var printable: String { replacingControls { _ in "\u{FFFD}" } }
 
+    /// The same, but the line feeds and tabs stay.
+    public var printableLines: String { replacingControls { $0 == "\n" || $0 == "\t" ? String($0) : "\u{FFFD}" } }
+
     /// Each such character is an escape instead: `\n`, `\t`, `\u{1b}`.
     public var escaped: String {
         replacingControls { scalar in

@@ -59,8 +59,8 @@ public struct MovieProgress: Hashable, Sendable {
     public var sideCarProblem: String?
     /// Ids of devices that have given something, and give nothing now.
     public var waitingFor: [String] = []
-    /// Of a recorder of live photos: the limit that keeps the camera from giving it the rendition that it needs; nil:
-    /// none does.
+    /// Why the camera does not give it the rendition that it needs: a limit, or too little memory; nil: it does, or
+    /// other things keep it from that.
     public var refusal: BusError?
 
     public init(_ stage: Stage) { self.stage = stage }

@@ -223,7 +223,8 @@ final class MovieRegistry {
 
     private func late(_ start: MovieStarts.Start) {
         let waiting = start.movies.filter(start.waiting.contains).compactMap { running[$0] }
-        fail(start, starts.late(waiting.flatMap(\.devices)))
+        let refusal = waiting.compactMap(\.progress.refusal).first
+        fail(start, refusal ?? starts.late(waiting.flatMap(\.devices)))
     }
 
     // MARK: The end

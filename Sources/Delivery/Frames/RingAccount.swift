@@ -10,8 +10,8 @@ import LinuxIO
 /// closed or got another ring. The kernel may report no reader during that time: it does not see all readers. After
 /// the ten minutes, a ring that only this user was given counts for as long as the kernel reports a reader.
 ///
-/// Of programs of this process's own user the kernel is believed: they could end this process as well, and the bus's
-/// recorders are among them.
+/// Of programs of this process's own user the kernel is believed: they could end this process as well. The bus's
+/// recorders keep no ring, and have as many as their owners have renditions: theirs count for nobody.
 struct RingAccount {
     private struct Share {
         var connections = 0
@@ -23,6 +23,8 @@ struct RingAccount {
         let bytes: Int
         let readers: SharedMemoryReaders
         var shares: [UInt32: Share] = [:]
+        /// Connections of recorders.
+        var recorders = 0
 
         func counts(for uid: UInt32, own: UInt32, at now: Int64) -> Bool {
             guard let share = shares[uid] else { return false }
@@ -34,7 +36,7 @@ struct RingAccount {
 
         // The kernel's readers can be no others.
         private func isOnlyHis(_ uid: UInt32, _ own: UInt32) -> Bool {
-            shares.allSatisfy { user, share in user == uid || (user == own && share.left != nil) }
+            recorders == 0 && shares.allSatisfy { user, share in user == uid || (user == own && share.left != nil) }
         }
     }
 
@@ -65,7 +67,7 @@ struct RingAccount {
     }
 
     /// Whether the ring is counted for any user.
-    func has(_ ring: String) -> Bool { entries[ring] != nil }
+    func has(_ ring: String) -> Bool { entries[ring]?.shares.isEmpty == false }
 
     /// Bytes that count for each user, without the user of this process, and without what was left of other workers.
     func used(at now: Int64) -> [UInt32: Int] {
@@ -107,10 +109,18 @@ struct RingAccount {
         entries[ring]?.shares[uid] = share
     }
 
+    /// A recorder is given a ring.
+    mutating func giveRecorder(_ ring: String, bytes: Int, _ readers: SharedMemoryReaders) {
+        entries[ring, default: Entry(bytes: bytes, readers: readers)].recorders += 1
+    }
+
+    /// A recorder has left, or was given another ring.
+    mutating func recorderLeft(_ ring: String) { entries[ring]?.recorders -= 1 }
+
     /// Forgets the rings that count for nobody any more.
     mutating func sweep(at now: Int64) {
         entries = entries.filter { _, entry in
-            entry.shares.keys.contains { entry.counts(for: $0, own: own, at: now) }
+            entry.recorders > 0 || entry.shares.keys.contains { entry.counts(for: $0, own: own, at: now) }
         }
     }
 

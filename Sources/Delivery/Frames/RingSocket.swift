@@ -35,7 +35,10 @@ package final class RingSocket<Form: Hashable> {
         /// The user that one of the bus's own processes reads for; nil: it reads for its own.
         var owner: UInt32?
 
-        var client: RenditionClient { RenditionClient(.reader(socket.rawValue), uid: owner ?? user.uid) }
+        var client: RenditionClient {
+            owner.map { RenditionClient(.recorder(socket.rawValue), uid: $0) }
+                ?? RenditionClient(.reader(socket.rawValue), uid: user.uid)
+        }
 
         init(_ socket: PacketSocket, _ peer: PeerCredentials) {
             self.socket = socket
@@ -246,8 +249,10 @@ package final class RingSocket<Form: Hashable> {
         guard let rendition = reader.rendition, !reader.isCut, reader.ring != id else { return }
         let now = MonotonicClock.now()
         do throws(BusError) {
-            // A recorder keeps no ring, and has as many as its owner has renditions.
-            if reader.owner == nil {
+            if reader.owner != nil {
+                account.recorderLeft(reader.ring)
+                account.giveRecorder(id, bytes: plan.size, ring.readers)
+            } else {
                 try account.give(
                     id, bytes: plan.size, ring.readers, to: reader.user.uid, replacing: reader.ring, at: now)
             }
@@ -309,7 +314,11 @@ package final class RingSocket<Form: Hashable> {
         loop.cancel(reader.token)
         loop.cancel(reader.timer)
         _ = table.close(descriptor: descriptor)
-        if reader.owner == nil { account.left(reader.ring, by: reader.user.uid, at: MonotonicClock.now()) }
+        if reader.owner != nil {
+            account.recorderLeft(reader.ring)
+        } else {
+            account.left(reader.ring, by: reader.user.uid, at: MonotonicClock.now())
+        }
         if let rendition = reader.rendition { onLeave(rendition, reader.client) }
     }
 }

@@ -7,6 +7,8 @@ package struct RenditionClient: Hashable {
         case subscriber(Int32)
         /// A reader's connection to the socket for rings, by its descriptor.
         case reader(Int32)
+        /// The same of a recorder, for the owner of its movie.
+        case recorder(Int32)
     }
 
     package let connection: Connection
@@ -16,6 +18,8 @@ package struct RenditionClient: Hashable {
         self.connection = connection
         self.uid = uid
     }
+
+    package var isRecorder: Bool { if case .recorder = connection { true } else { false } }
 }
 
 /// A form of frames or sound that a device makes for its clients.

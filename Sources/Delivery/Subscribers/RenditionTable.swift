@@ -13,6 +13,8 @@ package struct RenditionTable<Form: SharedForm> {
         package var topics: [SubscribedTopic]
         /// At least one reader has a connection for its rings.
         package var hasRing = false
+        /// A movie is recorded of it.
+        package var isRecorded = false
 
         /// A subscriber wants its place in a ring, or a reader has a connection for its rings.
         package var needsRing: Bool { hasRing || topics.contains { $0.kind == .buffer } }
@@ -91,7 +93,11 @@ package struct RenditionTable<Form: SharedForm> {
     /// The renditions to be made, in the order in which they got their places.
     package var wanted: [Wanted] {
         made.compactMap { form in
-            wishes[form].map { Wanted(rendition: form, topics: $0.topics, hasRing: !$0.readers.isEmpty) }
+            wishes[form].map {
+                Wanted(
+                    rendition: form, topics: $0.topics, hasRing: !$0.readers.isEmpty,
+                    isRecorded: $0.readers.contains(where: \.isRecorder))
+            }
         }
     }
 
@@ -247,7 +253,13 @@ package struct RenditionTable<Form: SharedForm> {
             forget(form)
         } else if let owner, owner == client, wish.clients[client] == nil {
             displace(form)
-            _ = place(form)
+            if !place(form), case .waiting? = wishes[form]?.place,
+                let recorder = wish.clientsInOrder.first(where: \.isRecorder)
+            {
+                // A movie that is recorded does not end because somebody else has left, also where its owner has his
+                // share already.
+                _ = make(form, for: recorder)
+            }
             noteRefusals(of: form)
         } else {
             return .wanted

@@ -107,7 +107,8 @@ final class PictureReceiver: @unchecked Sendable {
         switch error {
         case .refused(let reason):
             wait.begin(reason)
-            mailbox.setRefusal(reason.reason == .limitExceeded ? reason : nil)
+            let isOutOfMemory = reason.data["missing"] == "ring"
+            mailbox.setRefusal(reason.reason == .limitExceeded || isOutOfMemory ? reason : nil)
             // That doesn't pass.
             if reason.reason == .formatUnsupported || reason.reason == .invalidParams { refuse(reason) }
         case .unreadable(let text), .gone(let text):

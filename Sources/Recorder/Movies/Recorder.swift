@@ -314,6 +314,7 @@ public final class Recorder {
         progress.reconnects = figures.connection?.reconnects
         progress.blank = blank
         progress.waitingFor = mailbox.waiting
+        progress.refusal = mailbox.refusal
         progress.sideCarProblem = figures.sideCarProblem
         progress.startOffset = figures.startOffset.map { Double($0) / 1_000_000 }
         return progress

@@ -118,8 +118,8 @@ final class RecorderMailbox: Sendable {
         if isNew { news.signal() }
     }
 
-    /// The camera does not give the rendition that is asked for, because of a limit; nil: it does, or other things keep
-    /// it from that.
+    /// The camera does not give the rendition that is asked for, because of a limit or for lack of memory; nil: it
+    /// does, or other things keep it from that.
     func setRefusal(_ error: BusError?) {
         let isNew = state.withLock { state in
             defer { state.refusal = error }

@@ -93,6 +93,7 @@ final class FrameRelay {
             update(output, wanted.topics)
             if wanted.needsRing, !output.wantsRing { running?.requestKeyframe() }
             output.wantsRing = wanted.needsRing
+            output.isRecorded = wanted.isRecorded
             if let running { makeRing(output, running) }
             return output
         }

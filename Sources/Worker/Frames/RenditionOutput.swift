@@ -43,6 +43,8 @@ final class RenditionOutput {
     var outputs: [Output] = []
     /// Somebody wants rings of it.
     var wantsRing = false
+    /// A movie is recorded of it.
+    var isRecorded = false
     /// Its frames lie in a ring: for who reads that, and to be lent to libzmq.
     var needsRing: Bool { wantsRing || wantsPayload }
     /// Somebody wants the pixels with the header.

@@ -39,9 +39,11 @@ final class RenditionRing {
     ///   - bytes: of one frame at most.
     ///   - lending: slots that may be lent at a time.
     ///   - sequence: frames of this rendition that were published within the stream.
+    ///   - isRecorded: it may take all of the memory that is left, as a movie can't be made without it; others leave
+    ///     three quarters to the rings of cameras.
     init(
         device: String, _ rendition: Rendition, stream: String, _ layout: FrameLayout, planes: [FrameHeader.Plane]?,
-        bytes: Int, lending: Int, sequence: UInt64
+        bytes: Int, lending: Int, sequence: UInt64, isRecorded: Bool = false
     ) throws(RingError) {
         let (padded, overflow) = max(1, bytes).addingReportingOverflow(RingLayout.pageBytes - 1)
         guard !overflow else { throw .notARing(.slotBytes) }
@@ -51,7 +53,8 @@ final class RenditionRing {
             planes: planes?.map { RingDescription.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
                 ?? [RingDescription.Plane(offset: 0, stride: 0, bytes: bytes)],
             keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
-        writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: lending), part: 4)
+        let ledger = RingLedger(filling: 1, keep: Self.keep, lending: lending)
+        writer = try RingWriter(description, ledger, part: isRecorded ? 1 : 4)
         loans = Array(repeating: nil, count: writer.plan.description.slots)
         isNative = false
         isMirrored = rendition.isVideoMirrored

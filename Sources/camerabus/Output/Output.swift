@@ -8,7 +8,8 @@ struct OutputClosed: Error {}
 
 /// Standard output for results, standard error for all else.
 enum Output {
-    static func line(_ text: String) throws { try bytes(Array(text.utf8) + [0x0A]) }
+    /// One line, or several. Nothing in it steers the terminal, whoever it comes from.
+    static func line(_ text: String) throws { try bytes(Array(text.printableLines.utf8) + [0x0A]) }
 
     static func json(_ value: JSONValue) throws { try line(value.description.escapedInJSON) }
 
@@ -26,7 +27,7 @@ enum Output {
     }
 
     /// A sentence for a person.
-    static func note(_ text: String) { error(text + "\n") }
+    static func note(_ text: String) { error(text.printableLines + "\n") }
 
     /// Takes the place of the line that stands on the terminal at standard error; nothing: leaves it empty.
     static func progress(_ line: String) { error("\r\u{1B}[K\(line)") }

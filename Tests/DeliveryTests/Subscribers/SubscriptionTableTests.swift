@@ -131,6 +131,19 @@ struct SubscriptionTableTests {
         #expect(table.wanted.map(\.rendition.description) == ["bgr", "gray"] && table.wanted[1].hasRing)
     }
 
+    @Test("a movie keeps the rendition that it shares with somebody who leaves, also beyond its owner's share")
+    mutating func recorded() {
+        let first = RenditionClient(.recorder(5), uid: 2000)
+        let second = RenditionClient(.recorder(6), uid: 1000)
+        #expect(table.wantRing(Rendition(.rgb), by: first) == .wanted)
+        for rendition in ["bgr", "gray"] { _ = subscribe("frame/cam1/\(rendition)/") }
+        #expect(table.wantRing(Rendition(.rgb), by: second) == .wanted)
+        let before = table.wanted.map(\.rendition.description)
+        #expect(table.unwantRing(Rendition(.rgb), by: first) == .wanted)
+        #expect(table.wanted.contains { $0.rendition == Rendition(.rgb) && $0.isRecorded })
+        #expect(table.refusedRings.isEmpty && Set(before).isSuperset(of: table.wanted.map(\.rendition.description)))
+    }
+
     @Test("what the device can't give takes no place, and is made when it can")
     mutating func impossible() {
         let limit = Size(width: 640)

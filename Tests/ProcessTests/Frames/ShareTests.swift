@@ -118,6 +118,24 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a movie whose pictures nobody makes any more is refused with the limit`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            var others = try (1...8).map { try FrameReader(bus, "cam0", "gray:\($0 * 16)x0") }
+            for other in others { _ = try other.next() }
+            // Its frames are mirrored for it, and one rendition is free in time.
+            try client.start("movie.start", ["device": "cam0", "mirrored": true])
+            others.removeLast()
+            let movie = try client.reply(within: 60).result.get()["movie"] ?? .null
+            try client.call("movie.stop", ["movie": movie])
+            others.append(try FrameReader(bus, "cam0", "gray:128x0"))
+            _ = try others[7].next()
+            try client.start("movie.start", ["device": "cam0", "mirrored": true])
+            let error = try #require(throws: BusError.self) { try client.reply(within: 60).result.get() }
+            #expect(error.reason == .limitExceeded && error.data["limit"] == "renditions")
+            try await bus.stop()
+        }
+
         @Test func `a session says when the rendition of its output is refused`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)

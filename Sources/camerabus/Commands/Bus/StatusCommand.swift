@@ -37,7 +37,7 @@ struct StatusCommand: BusCommand {
         try Output.line("")
         try DevicesCommand.table(devices).print()
         for problem in problems {
-            try Output.line("! \(problem["message"]?.string ?? "")")
+            try Output.line("! \(Table.printable(problem["message"]?.string ?? ""))")
         }
         if !locks.isEmpty {
             try Output.line("")

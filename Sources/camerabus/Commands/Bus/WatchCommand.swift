@@ -67,7 +67,8 @@ struct WatchCommand: BusCommand {
                     let members = message.json.object ?? ["message": message.json]
                     try Output.json(.object(members.merging(["topic": .string(message.topic)]) { $1 }))
                 } else {
-                    try Output.line("\(message.topic) \(Self.content(message.json))")
+                    let content = Self.content(message.json).description.escapedInJSON
+                    try Output.line("\(message.topic.printable) \(content)")
                 }
                 left -= 1
             }
