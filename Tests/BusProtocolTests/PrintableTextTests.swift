@@ -21,6 +21,8 @@ import Testing
         #expect(json.printable == json && (try? JSONValue(parsing: Array(json.utf8))) == value, "\(json)")
     }
 
+    @Test func `lines stay lines`() { #expect("a\t\u{1B}[b\r\nc".printableLines == "a\t\u{FFFD}[b\u{FFFD}\nc") }
+
     @Test func `JSON keeps its line feeds, and what is beyond 16 bits has two escapes`() {
         #expect("[\n\"\u{9B}\u{E0001}\"\n]".escapedInJSON == "[\n\"\\u009b\\udb40\\udc01\"\n]")
     }

@@ -244,6 +244,19 @@ import Testing
         try await bus.stop()
     }
 
+    @Test func `watch shows what others call themselves, and they steer no terminal`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let client = try RawClient(path: bus.directory.commandSocket)
+        let watching = try bus.start("camerabus", ["watch", "state/lock"])
+        try client.call("bus.hello", ["client": "bad\u{9B}31m\u{202E}\u{85}\u{1B}[31m\u{2028}name"])
+        try client.call("device.lock", ["devices": "cam0"])
+        try await eventually { watching.standardOutput.contains("name") }
+        #expect(watching.standardOutput.printableLines == watching.standardOutput)
+        watching.process.send(SIGINT)
+        _ = try await watching.end()
+        try await bus.stop()
+    }
+
     @Test func `top shows what is read, and what it costs`() async throws {
         let bus = try await BusHarness(virtual: 2)
         let recorder = try FrameRecorder(bus, "cam0", "jpeg:64x48")
