@@ -4,7 +4,7 @@ public import LinuxIO
 public enum RingError: Error, Hashable, Sendable, CustomStringConvertible {
     /// It could not be made or mapped.
     case system(SystemError)
-    /// Making it would take more memory than this process may have, or more than one of so many parts of it.
+    /// Making it would take more memory than this process may have, or so many times its size is not free.
     case noRoom(needed: Int, part: UInt64, MemoryRoom)
     /// It holds no ring of this version, or one that can't be.
     case notARing(Flaw)
@@ -19,8 +19,8 @@ public enum RingError: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .system(let error): error.description
         case .noRoom(let needed, let part, let room):
-            "a ring of \(needed >> 20) MiB doesn't go into "
-                + (part > 1 ? "a \(part)th part of " : "") + "the \(room.bytes >> 20) MiB that are free; \(room.remedy)"
+            "a ring of \(needed >> 20) MiB doesn't go into the \(room.bytes >> 20) MiB that are free"
+                + (part > 1 ? ", as \(part) times as much has to be" : "") + "; \(room.remedy)"
         case .notARing(let flaw): "the shared memory is not a ring that this program can read: \(flaw.rawValue)"
         }
     }

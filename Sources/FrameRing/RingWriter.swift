@@ -34,7 +34,7 @@ public final class RingWriter: Sendable {
     /// - Parameters:
     ///   - description: its `slots` and `keep` are those of the ledger.
     ///   - ledger: a fresh one.
-    ///   - part: it may take one of so many parts of the room, unless that is the limit of a single file.
+    ///   - part: so many times its size must be free, unless the room is the limit of a single file.
     ///   - room: how much memory this process may take yet; nil: that is not known.
     public init(
         _ description: RingDescription, _ ledger: RingLedger, part: UInt64 = 1, of room: MemoryRoom? = .now()

@@ -113,7 +113,7 @@ struct RingTests {
         // Eight slots of a mebibyte, and eight more that are spared in any case.
         #expect(make(17 << 20, .machine, part: 1) == nil)
         #expect(make(17 << 20, .fileSize, part: 4) == nil)
-        #expect(make(39 << 20, .machine, part: 4)?.description.contains("a 4th part of the 39 MiB") == true)
+        #expect(make(39 << 20, .machine, part: 4)?.description.contains("the 39 MiB that are free, as 4 times") == true)
         #expect(make(41 << 20, .machine, part: 4) == nil)
     }
 

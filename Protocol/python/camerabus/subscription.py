@@ -42,7 +42,8 @@ class Subscription:
         self.link = Link(self.socket) if is_remote else None
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.RCVHWM, room)
-        # Topics beyond it would be lost without a notice. The bus refuses those that are too many for it in words.
+        # Topics beyond it would be lost without a notice. The bus takes 1024 of a connection, and answers further
+        # ones with an error.
         self.socket.setsockopt(zmq.SNDHWM, 2000)
         for topic in ("welcome/", *topics):
             self.socket.setsockopt(zmq.SUBSCRIBE, topic.encode())

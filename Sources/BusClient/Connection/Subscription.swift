@@ -83,7 +83,8 @@ final class Subscription {
         wantsEndNotice = plan.topics.contains { Topic.event(.bus).text.hasPrefix($0) }
         socket = try Socket(loop.context, plan.isAskedFor ? .dealer : .subscribe)
         try socket.set(.receiveHighWaterMark, plan.receiveHighWaterMark)
-        // Topics beyond it would be lost without a notice. The bus refuses those that are too many for it in words.
+        // Topics beyond it would be lost without a notice. The bus takes 1024 of a connection, and answers further
+        // ones with an error.
         try socket.set(.sendHighWaterMark, 2000)
         if plan.isAskedFor {
             asking = try MediaRequester(loop.context, socket, topics: plan.topics, takesRaw: plan.takesRaw)

@@ -92,7 +92,7 @@ public struct StateStore: Sendable {
 
     /// The present values of topics that begin with these bytes, as they were published, the oldest first.
     ///
-    /// - Parameter isWanted: whether that topic's is; asked once for each, in any order.
+    /// - Parameter isWanted: whether the value of that topic is wanted. Called once for each topic, in any order.
     public func current(
         matching subscription: String, where isWanted: (_ topic: String) -> Bool = { _ in true }
     ) -> [Publication] {

@@ -223,8 +223,7 @@ final class MovieRegistry {
 
     private func late(_ start: MovieStarts.Start) {
         let waiting = start.movies.filter(start.waiting.contains).compactMap { running[$0] }
-        let refusal = waiting.compactMap(\.progress.refusal).first
-        fail(start, refusal ?? starts.late(waiting.flatMap(\.devices)))
+        fail(start, starts.late(waiting.flatMap(\.devices), refusal: waiting.compactMap(\.progress.refusal).first))
     }
 
     // MARK: The end

@@ -73,8 +73,11 @@ final class MovieStarts {
     // MARK: Why one could not begin
 
     /// Nothing has come of these devices.
-    func late(_ devices: [MovieRequest.Device]) -> BusError {
+    ///
+    /// - Parameter refusal: why one of them does not give what its recorder needs.
+    func late(_ devices: [MovieRequest.Device], refusal: BusError?) -> BusError {
         for device in devices { if let error = trouble(device) { return error } }
+        if let refusal { return refusal }
         return BusError(
             .interrupted, "No picture arrived within \(Self.patience / 1000) seconds; try again.",
             ["interruption": "noFrames", "device": devices.first.map { .string($0.id) } ?? .null])

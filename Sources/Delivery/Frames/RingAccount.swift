@@ -11,7 +11,7 @@ import LinuxIO
 /// the ten minutes, a ring that only this user was given counts for as long as the kernel reports a reader.
 ///
 /// Of programs of this process's own user the kernel is believed: they could end this process as well. The bus's
-/// recorders keep no ring, and have as many as their owners have renditions: theirs count for nobody.
+/// recorders of pictures keep no ring, and have as many as their owners have renditions: theirs count for nobody.
 struct RingAccount {
     private struct Share {
         var connections = 0
@@ -34,7 +34,7 @@ struct RingAccount {
             return isRecent || (isOnlyHis(uid, own) && readers.isEmpty == false)
         }
 
-        // The kernel's readers can be no others.
+        // Programs of this process's own user that have left are believed to keep nothing.
         private func isOnlyHis(_ uid: UInt32, _ own: UInt32) -> Bool {
             recorders == 0 && shares.allSatisfy { user, share in user == uid || (user == own && share.left != nil) }
         }

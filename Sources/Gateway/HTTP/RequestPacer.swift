@@ -4,7 +4,7 @@ import NIOCore
 ///
 /// A parser turns all that it is given into requests at once, and a request takes many times the memory of its bytes.
 /// So requests that a client sends ahead wait as bytes: here as many as one read brings, the rest with the client. When
-/// a client says that nothing more comes, all that the kernel still has is read, which is as much as it receives ahead.
+/// a client says that nothing more comes, all that the kernel has of it is read at once.
 final class RequestPacer: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

@@ -63,7 +63,7 @@ final class WebStream: Sendable {
     /// Sends the head of an answer whose body follows in parts.
     ///
     /// - Parameter bodyBytes: of the body; nil: it ends with the connection, or when the other end sends nothing more:
-    ///   whoever has left without a word looks like that until something is written.
+    ///   a client that has closed the connection looks like that until something is written.
     func begin(_ response: WebResponse, bodyBytes: Int?, for request: WebRequest) async throws {
         if bodyBytes == nil {
             isEndless.store(true, ordering: .sequentiallyConsistent)

@@ -114,6 +114,7 @@ final class PictureReceiver: @unchecked Sendable {
         case .unreadable(let text), .gone(let text):
             if text != lastWhy { logger.info("no pictures", metadata: ["why": "\(text)"]) }
             lastWhy = text
+            mailbox.setRefusal(nil)
             wait.begin(nil)
         }
     }

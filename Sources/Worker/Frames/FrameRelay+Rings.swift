@@ -58,7 +58,8 @@ extension FrameRelay {
             let ring = try RenditionRing(
                 device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
                 lending: PayloadLender.slots,
-                sequence: departed.removeValue(forKey: name) ?? 0, isRecorded: output.isRecorded)
+                sequence: departed[name] ?? 0, isRecorded: output.isRecorded)
+            departed[name] = nil
             begin(ring, output, run)
         } catch {
             output.ringError = .withoutRing("There is no memory for a ring of this picture: \(error)")

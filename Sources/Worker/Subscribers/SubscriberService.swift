@@ -25,10 +25,6 @@ final class SubscriberService {
     /// The format of the device's pictures, now or when it streams; nil: not known yet.
     var currentFormat: () -> FormatSelection? = { nil }
     private var format: FormatSelection?
-    private let loop: Loop
-    /// Somebody has left, and what is wanted is to be looked at in the next turn of the loop: once for all topics of a
-    /// connection.
-    private var hasLeavers = false
     /// Called when ``wantsFrames`` may have changed.
     var onDemandChange: (() -> Void)?
     /// Called when ``counts`` may have changed.
@@ -44,7 +40,6 @@ final class SubscriberService {
         connections = process.connections
         errors = process.errors
         self.frames = frames
-        loop = process.loop
         table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
         rings = try RingSocket(
             process.loop, path: process.directory.ringSocket(options.device), mode: process.mode,
@@ -85,7 +80,7 @@ final class SubscriberService {
         }
         rings.onLeave = { [weak self] rendition, client in
             guard let self else { return }
-            left(table.unwantRing(rendition, by: client))
+            handle(table.unwantRing(rendition, by: client))
         }
     }
 
@@ -110,26 +105,11 @@ final class SubscriberService {
     private func unsubscribed(_ topic: [UInt8], _ client: RenditionClient) {
         let change = table.unsubscribe(topic, by: client)
         if change == .forgotten { errors.forget(topic) }
-        left(change)
-    }
-
-    private func left(_ change: SubscriptionChange) {
-        if change == .wanted, !hasLeavers {
-            hasLeavers = true
-            loop.schedule(at: 0) { [weak self] in
-                guard let self, hasLeavers else { return }
-                changeWanted()
-            }
-        }
-        publishRefusals()
+        handle(change)
     }
 
     private func handle(_ change: SubscriptionChange) {
         if change == .wanted { changeWanted() }
-        publishRefusals()
-    }
-
-    private func publishRefusals() {
         let refusals = table.takeRefusals()
         guard !refusals.isEmpty else { return }
         for (topic, error) in refusals { errors.publish(topic, error) }
@@ -145,7 +125,6 @@ final class SubscriberService {
     }
 
     private func changeWanted() {
-        hasLeavers = false
         frames.setWanted(table.wanted)
         recount()
         onDemandChange?()

@@ -141,8 +141,6 @@ struct RingTests {
             let ring = try #require(header.buffer?.ring)
             #expect((streams.updateValue(header.stream, forKey: ring) ?? header.stream) == header.stream)
             try subscriber.unsubscribe(topic)
-            // Within one turn of the loop nothing would end.
-            _ = try subscriber.answers()
             try subscriber.subscribe(topic)
         }
         #expect(Set(streams.values).count > 1)
