@@ -56,7 +56,7 @@ final class RingSocketTests {
         #expect(!socket.counts(ring.plan.description.ring))
     }
 
-    @Test("who is sent away gets no ring that is made because another reader goes")
+    @Test("a user without permission any more gets no ring that the end of another reader has made")
     func expelled() throws {
         let both = [try request(["rendition": "one"]), try request(["rendition": "two"])]
         #expect(try loop.run { self.clients.count == 2 })
