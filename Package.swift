@@ -91,10 +91,12 @@ let package = Package(
 
         // Media
         swift("CaptureLibrary", ["BusProtocol", "JSON", "LinuxIO"]),
-        swift("CaptureSources", ["ALSA", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
+        swift(
+            "CaptureSources",
+            ["ALSA", "BusProtocol", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
-        swift("MovieFile", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG"]),
+        swift("MovieFile", ["BusProtocol", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG"]),
         swift("PhotoFile", ["BusProtocol", "CaptureCore", "EXIF", "Imaging", "JSON", "TIFF", "TurboJPEG"]),
 
         // Services
@@ -197,7 +199,7 @@ let package = Package(
                 "LinuxIO", "ZeroMQ",
             ]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
-        tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
+        tests("FrameRingTests", ["BusProtocol", "CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
         tests(
             "GatewayTests",
             [
@@ -206,7 +208,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOWebSocket", package: "swift-nio"),
             ]),
-        tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
+        tests("ImagingTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
             "KernelTests",
             [

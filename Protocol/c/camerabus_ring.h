@@ -126,10 +126,20 @@ struct camerabus_ring_plane { uint32_t offset, stride, bytes; };
 struct camerabus_ring_plan {
     uint32_t slots, keep, record_bytes, table, pixels;
     uint64_t slot_bytes, size;
-    char ring[17], stream[17], device[33], rendition[65];
+    char ring[17], stream[17], device[33], rendition[129];
     uint32_t format; /* V4L2_PIX_FMT_*; 0 of sound, and so are width and height */
     uint32_t width, height, plane_count;
     struct camerabus_ring_plane planes[CAMERABUS_RING_MAXIMUM_PLANES];
+    /* What the source states of its pictures (RING.md, section 2.1); all 0 of sound. Colours are numbers of ITU-T H.273; 2: not known. */
+    uint8_t primaries, transfer_function, matrix, is_full_range;
+    uint8_t chroma_location; /* one more than H.273 has; 0: not known */
+    uint8_t bits_per_component, alignment; /* 0: not known; 0: samples fill their words, 1: low bits, 2: high bits */
+    uint8_t mirrored; /* left and right have to be exchanged when the picture has been turned */
+    uint32_t orientation; /* degrees clockwise that a picture has to be turned to be upright */
+    uint32_t pixel_width, pixel_height; /* the shape of a pixel */
+    uint32_t clean_x, clean_y, clean_width, clean_height; /* the part that is meant to be seen; no width: all */
+    uint32_t duration_numerator, duration_denominator; /* seconds from frame to frame; 0 0: not known */
+    double meters_per_step; /* of depth; else 0 */
     /* Of sound; 0 of pictures. A frame of sound is one sample of each channel, interleaved. */
     uint32_t rate, channels, frame_bytes;
     char sample_format[17]; /* s16, s24, s24in32, s32 or f32 */
@@ -148,8 +158,6 @@ struct camerabus_ring_frame {
     uint64_t generation, dropped;
     uint32_t bytes;
     uint32_t source;      /* 0 startOfExposure, 1 endOfFrame, 2 dequeue; of sound 0 status, 2 read */
-    uint32_t orientation; /* degrees clockwise */
-    int mirrored;
     int keyframe; /* -1: each frame stands for itself; else begin with a 1, and go on with one after a loss */
     int zoom; /* how many times the middle of the device's picture is enlarged, in thousandths; 1000: it is the whole picture */
 };
@@ -197,6 +205,31 @@ static inline int camerabus_ring_text(const unsigned char *from, int room, char 
     return count;
 }
 
+/* Reads what a source states of its pictures. */
+static inline void camerabus_ring_describe(struct camerabus_ring_plan *plan, const unsigned char *head, int is_picture) {
+    static const unsigned char none[52] = {0};
+    const unsigned char *at = is_picture ? head + 356 : none;
+    plan->primaries = at[0];
+    plan->transfer_function = at[1];
+    plan->matrix = at[2];
+    plan->is_full_range = at[3] == 1;
+    plan->chroma_location = at[4];
+    plan->bits_per_component = at[5];
+    plan->alignment = at[6];
+    plan->mirrored = (at[7] >> 2) & 1;
+    plan->orientation = (at[7] & 3) * 90;
+    plan->pixel_width = camerabus_ring_u32(at + 8);
+    plan->pixel_height = camerabus_ring_u32(at + 12);
+    if (is_picture && (plan->pixel_width == 0 || plan->pixel_height == 0)) plan->pixel_width = plan->pixel_height = 1;
+    plan->clean_x = camerabus_ring_u32(at + 16);
+    plan->clean_y = camerabus_ring_u32(at + 20);
+    plan->clean_width = camerabus_ring_u32(at + 24);
+    plan->clean_height = camerabus_ring_u32(at + 28);
+    plan->duration_numerator = camerabus_ring_u32(at + 32);
+    plan->duration_denominator = camerabus_ring_u32(at + 36);
+    memcpy(&plan->meters_per_step, at + 44, sizeof plan->meters_per_step);
+}
+
 /* Reads a head, of which a copy was made, of a memory of so many bytes: OK, or what is wrong. */
 static inline int camerabus_ring_parse(
     struct camerabus_ring_plan *plan, const unsigned char *head, uint64_t head_bytes, uint64_t memory_bytes) {
@@ -204,21 +237,21 @@ static inline int camerabus_ring_parse(
     uint32_t i, kind;
     if (head_bytes < CAMERABUS_RING_HEAD_BYTES || memory_bytes < CAMERABUS_RING_HEAD_BYTES) return CAMERABUS_RING_TOO_SHORT;
     if (memcmp(head, "CAMBRING", 8) != 0) return CAMERABUS_RING_MAGIC;
-    if (camerabus_ring_u32(head + 8) != 1) return CAMERABUS_RING_VERSION;
-    kind = camerabus_ring_u32(head + 288);
+    if (camerabus_ring_u32(head + 8) != 2) return CAMERABUS_RING_VERSION;
+    kind = camerabus_ring_u32(head + 352);
     if (kind > 1) return CAMERABUS_RING_KIND;
-    plan->plane_count = camerabus_ring_u32(head + 188);
+    plan->plane_count = camerabus_ring_u32(head + 252);
     if (plan->plane_count < 1 || plan->plane_count > CAMERABUS_RING_MAXIMUM_PLANES) return CAMERABUS_RING_PLANES;
     ring = camerabus_ring_text(head + 48, 16, plan->ring);
     stream = camerabus_ring_text(head + 64, 16, plan->stream);
     device = camerabus_ring_text(head + 80, 32, plan->device);
-    rendition = camerabus_ring_text(head + 112, 64, plan->rendition);
+    rendition = camerabus_ring_text(head + 112, 128, plan->rendition);
     if (ring < 0 || stream < 0 || device < 0 || rendition < 0) return CAMERABUS_RING_TEXT;
-    plan->rate = kind ? camerabus_ring_u32(head + 292) : 0;
-    plan->channels = kind ? camerabus_ring_u32(head + 296) : 0;
-    plan->frame_bytes = kind ? camerabus_ring_u32(head + 300) : 0;
+    plan->rate = kind ? camerabus_ring_u32(head + 356) : 0;
+    plan->channels = kind ? camerabus_ring_u32(head + 360) : 0;
+    plan->frame_bytes = kind ? camerabus_ring_u32(head + 364) : 0;
     plan->sample_format[0] = 0;
-    sample_format = kind ? camerabus_ring_text(head + 304, 16, plan->sample_format) : 0;
+    sample_format = kind ? camerabus_ring_text(head + 368, 16, plan->sample_format) : 0;
     if (sample_format < 0) return CAMERABUS_RING_TEXT;
     plan->slots = camerabus_ring_u32(head + 12);
     plan->keep = camerabus_ring_u32(head + 16);
@@ -227,9 +260,10 @@ static inline int camerabus_ring_parse(
     plan->pixels = camerabus_ring_u32(head + 28);
     plan->slot_bytes = camerabus_ring_u64(head + 32);
     plan->size = camerabus_ring_u64(head + 40);
-    plan->format = camerabus_ring_u32(head + 176);
-    plan->width = camerabus_ring_u32(head + 180);
-    plan->height = camerabus_ring_u32(head + 184);
+    plan->format = camerabus_ring_u32(head + 240);
+    plan->width = camerabus_ring_u32(head + 244);
+    plan->height = camerabus_ring_u32(head + 248);
+    camerabus_ring_describe(plan, head, kind == 0);
     if (plan->slot_bytes > INT64_MAX) return CAMERABUS_RING_SLOT_BYTES;
     if (plan->size > INT64_MAX) return CAMERABUS_RING_SIZE;
     if (plan->slots < 2 || plan->slots > 256) return CAMERABUS_RING_SLOTS;
@@ -246,15 +280,15 @@ static inline int camerabus_ring_parse(
         if (sample_format < 1 || plan->rate - 1 >= INT32_MAX || plan->channels - 1 >= INT32_MAX || plan->frame_bytes - 1 >= INT32_MAX)
             return CAMERABUS_RING_SOUND;
         if (plan->format || plan->width || plan->height) return CAMERABUS_RING_SOUND;
-        for (i = 0; i < plan->plane_count; i++) if (camerabus_ring_u32(head + 196 + i * 12)) return CAMERABUS_RING_SOUND;
+        for (i = 0; i < plan->plane_count; i++) if (camerabus_ring_u32(head + 260 + i * 12)) return CAMERABUS_RING_SOUND;
     } else if (plan->width < 1 || plan->width > 65536 || plan->height < 1 || plan->height > 65536) {
         return CAMERABUS_RING_DIMENSIONS;
     }
     for (i = 0; i < plan->plane_count; i++) {
         struct camerabus_ring_plane *plane = &plan->planes[i];
-        plane->offset = camerabus_ring_u32(head + 192 + i * 12);
-        plane->stride = camerabus_ring_u32(head + 196 + i * 12);
-        plane->bytes = camerabus_ring_u32(head + 200 + i * 12);
+        plane->offset = camerabus_ring_u32(head + 256 + i * 12);
+        plane->stride = camerabus_ring_u32(head + 260 + i * 12);
+        plane->bytes = camerabus_ring_u32(head + 264 + i * 12);
         if (plane->offset > plan->slot_bytes || plane->bytes > plan->slot_bytes - plane->offset) return CAMERABUS_RING_PLANES;
         if (plane->stride == 0) compressed = 1;
     }
@@ -318,7 +352,7 @@ static inline uint32_t camerabus_ring_word(const struct camerabus_ring *ring, in
 }
 
 /* 0, or why no more frames come: 1 replaced, 2 ended. */
-static inline uint32_t camerabus_ring_closed(const struct camerabus_ring *ring) { return camerabus_ring_word(ring, 392); }
+static inline uint32_t camerabus_ring_closed(const struct camerabus_ring *ring) { return camerabus_ring_word(ring, 456); }
 
 static inline int camerabus_ring_is_unchanged(const struct camerabus_ring *ring, uint32_t slot, uint64_t stamp) {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -329,7 +363,7 @@ static inline int camerabus_ring_is_unchanged(const struct camerabus_ring *ring,
 static inline int camerabus_ring_find(const struct camerabus_ring *ring, enum camerabus_ring_order order) {
     int best = -1, newest_wanted = order == CAMERABUS_RING_NEWEST || ring->last == 0;
     uint64_t best_number = 0, stamp;
-    uint32_t slot, newest = camerabus_ring_word(ring, 388);
+    uint32_t slot, newest = camerabus_ring_word(ring, 452);
     if (newest >= ring->plan.slots) return -1;
     stamp = camerabus_ring_stamp(ring, newest);
     if ((stamp & 1) == 0 && stamp >> 1 > ring->last && (newest_wanted || stamp >> 1 == ring->last + 1)) return (int)newest;
@@ -371,8 +405,6 @@ static inline int camerabus_ring_poll(
         frame->dropped = copy[6];
         frame->bytes = (uint32_t)copy[7];
         frame->source = flags & 3;
-        frame->mirrored = (flags >> 2) & 1;
-        frame->orientation = ((flags >> 3) & 3) * 90;
         frame->keyframe = flags & 32 ? (flags & 64) != 0 : -1;
         frame->zoom = (int)((flags >> 8) & 0x1FFFF);
         if (frame->zoom < 1000) frame->zoom = 1000;
@@ -403,12 +435,12 @@ static inline int camerabus_ring_wait(
     time.tv_sec = (time_t)(until / 1000000000);
     time.tv_nsec = (long)(until % 1000000000);
     for (;;) {
-        uint32_t count = camerabus_ring_word(ring, 384), closed = camerabus_ring_closed(ring);
+        uint32_t count = camerabus_ring_word(ring, 448), closed = camerabus_ring_closed(ring);
         if (camerabus_ring_poll(ring, order, frame)) return CAMERABUS_RING_FRAME;
         if (closed) return CAMERABUS_RING_CLOSED;
         if (camerabus_ring_now() >= until) return CAMERABUS_RING_TIMED_OUT;
         /* FUTEX_WAIT_BITSET: its time is absolute, on CLOCK_MONOTONIC. */
-        syscall(SYS_futex, ring->memory + 384, 9, count, &time, NULL, -1);
+        syscall(SYS_futex, ring->memory + 448, 9, count, &time, NULL, -1);
     }
 }
 

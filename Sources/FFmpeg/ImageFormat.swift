@@ -68,26 +68,3 @@ public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
     public static let uyvy422 = ImageFormat(AV_PIX_FMT_UYVY422)
     public static let nv12 = ImageFormat(AV_PIX_FMT_NV12)
 }
-
-/// What black and white are in luma: 16 and 235, or 0 and 255.
-public enum ColorRange: Hashable, Sendable {
-    /// Video's (`AVCOL_RANGE_MPEG`).
-    case limited
-    /// JPEG's (`AVCOL_RANGE_JPEG`).
-    case full
-}
-
-/// How luma is made of red, green and blue.
-public enum ColorMatrix: Hashable, Sendable {
-    /// ITU-R BT.601: JPEG, and cameras that don't say otherwise.
-    case bt601
-    /// ITU-R BT.709.
-    case bt709
-
-    var coefficients: UnsafePointer<Int32>? {
-        switch self {
-        case .bt601: sws_getCoefficients(SWS_CS_ITU601)
-        case .bt709: sws_getCoefficients(SWS_CS_ITU709)
-        }
-    }
-}

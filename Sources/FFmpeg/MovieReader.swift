@@ -13,7 +13,10 @@ public struct VideoTrack: Hashable, Sendable {
     public var height: Int
     /// How decoded pictures lie in memory, as far as the file says; it may change on the way.
     public var format: ImageFormat?
-    public var range: ColorRange
+    public var color: ColorTags
+    /// Square where the file doesn't say it.
+    public var pixelShape: PixelShape
+    public var turn: PictureTurn
     /// Frames a second on the average, as a fraction; nil: the file doesn't say.
     public var frameRate: (numerator: Int, denominator: Int)?
     /// Pictures are not stored in the order of their times: some build on later ones.
@@ -21,9 +24,10 @@ public struct VideoTrack: Hashable, Sendable {
 
     public static func == (left: Self, right: Self) -> Bool {
         left.codec == right.codec && left.width == right.width && left.height == right.height
-            && left.format == right.format && left.range == right.range && left.isReordered == right.isReordered
+            && left.format == right.format && left.color == right.color && left.isReordered == right.isReordered
             && left.frameRate?.numerator == right.frameRate?.numerator
             && left.frameRate?.denominator == right.frameRate?.denominator
+            && left.pixelShape == right.pixelShape && left.turn == right.turn
     }
 
     public func hash(into hasher: inout Hasher) {
@@ -265,8 +269,14 @@ private struct OpenedMovie {
         track = VideoTrack(
             codec: codec, width: width, height: height,
             format: pixels == AV_PIX_FMT_NONE ? nil : ImageFormat(pixels),
-            range: PictureCopier.range(pixels, parameters.pointee.color_range),
+            color: ColorTags(parameters.pointee), pixelShape: Self.shape(input, stream),
+            turn: PictureTurn(of: stream),
             frameRate: rate.map { (Int($0.num), Int($0.den)) },
             isReordered: parameters.pointee.video_delay > 0)
+    }
+
+    private static func shape(_ input: InputFile, _ stream: UnsafeMutablePointer<AVStream>) -> PixelShape {
+        let ratio = av_guess_sample_aspect_ratio(input.format, stream, nil)
+        return ratio.num > 0 && ratio.den > 0 ? PixelShape(width: Int(ratio.num), height: Int(ratio.den)) : .square
     }
 }

@@ -112,7 +112,8 @@ public final class Muxer {
     ///
     /// - Parameter frameRate: frames a second that are to be expected.
     public func addVideo(
-        _ video: StoredVideo, width: Int, height: Int, frameRate: Double
+        _ video: StoredVideo, width: Int, height: Int, frameRate: Double, color: ColorTags,
+        pixelShape: PixelShape
     ) throws(MediaError) -> Track {
         guard (1...16384).contains(width), (1...16384).contains(height) else {
             throw MediaError("avformat_new_stream", message: "a size of \(width)x\(height)")
@@ -124,6 +125,9 @@ public final class Muxer {
         parameters.pointee.codec_type = AVMEDIA_TYPE_VIDEO
         parameters.pointee.width = Int32(width)
         parameters.pointee.height = Int32(height)
+        color.write(to: parameters)
+        parameters.pointee.sample_aspect_ratio = pixelShape.ratio
+        track.pointee.sample_aspect_ratio = pixelShape.ratio
         switch video {
         case .motionJPEG:
             parameters.pointee.codec_id = AV_CODEC_ID_MJPEG
@@ -151,6 +155,7 @@ public final class Muxer {
     public func addTrack(_ encoder: VideoEncoder) throws(MediaError) -> Track {
         let track = try newStream()
         try encoder.describe(track.pointee.codecpar)
+        track.pointee.sample_aspect_ratio = encoder.settings.pixelShape.ratio
         return videoTrack(track, encoder.settings.frameRate)
     }
 

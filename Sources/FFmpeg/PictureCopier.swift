@@ -29,10 +29,15 @@ final class PictureCopier {
         let picture = frame.pointee
         let format = ImageFormat(AVPixelFormat(picture.format))
         let range = Self.range(format.code, picture.color_range)
-        let source = ImageDescription(format, width: Int(picture.width), height: Int(picture.height), range: range)
+        // What a picture of it doesn't say is as the whole movie has it.
+        let matrix =
+            picture.colorspace == AVCOL_SPC_UNSPECIFIED
+            ? wanted.matrix : ColorMatrix(code: UInt8(exactly: picture.colorspace.rawValue))
+        let source = ImageDescription(
+            format, width: Int(picture.width), height: Int(picture.height), range: range, matrix: matrix)
         let hasRange = wanted.format != .bgr24 && wanted.format != .rgb24 && wanted.format != .gray8
         if format == wanted.format, source.width == wanted.width, source.height == wanted.height,
-            !hasRange || range == wanted.range
+            !hasRange || (range == wanted.range && matrix == wanted.matrix)
         {
             return try lines(frame, wanted, planes)
         }

@@ -109,13 +109,23 @@ public final class Scaler {
         // Refused (-1) where neither side is YUV, where it has no meaning.
         _ = sws_setColorspaceDetails(
             context, source.matrix.coefficients, source.range == .full ? 1 : 0, destination.matrix.coefficients,
-            destination.range == .full ? 1 : 0, 0, 1 << 16, 1 << 16)
+            destination.range == .full ? 1 : 0, Self.rounding(source, destination), 1 << 16, 1 << 16)
         self.context = context
         self.source = source
         self.destination = destination
     }
 
     deinit { sws_freeContext(context) }
+
+    /// Brightness, of which 256 are a level. Where libswscale has a fast way to red, green and blue it cuts fractions
+    /// off in several steps, and is a level too dark on the average.
+    private static func rounding(_ source: ImageDescription, _ destination: ImageDescription) -> Int32 {
+        let isFast =
+            [.yuv420p, .yuv422p].contains(source.format) && [.rgb24, .bgr24].contains(destination.format)
+            && (source.width, source.height) == (destination.width, destination.height)
+        // With more, black would not stay black.
+        return isFast ? 192 : 0
+    }
 
     /// Converts one picture. Both must have the planes, strides and sizes that were described; strides must hold a
     /// line.

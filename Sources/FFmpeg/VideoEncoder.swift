@@ -15,10 +15,13 @@ public struct VideoEncoderSettings: Hashable, Sendable {
     public var preset: String
     /// Threads that share a picture; 0: as many as there are processors.
     public var threads: Int
+    /// What the stream says of its colours, and what they are made to be; always in video range.
+    public var color: ColorTags
+    public var pixelShape: PixelShape
 
     public init(
         width: Int, height: Int, bitRate: Int, keyFrameInterval: Int, frameRate: Double, preset: String = "veryfast",
-        threads: Int = 0
+        threads: Int = 0, color: ColorTags, pixelShape: PixelShape = .square
     ) {
         self.width = width
         self.height = height
@@ -27,6 +30,8 @@ public struct VideoEncoderSettings: Hashable, Sendable {
         self.frameRate = frameRate
         self.preset = preset
         self.threads = threads
+        self.color = color
+        self.pixelShape = pixelShape
     }
 }
 
@@ -65,7 +70,9 @@ public final class VideoEncoder {
         else { throw MediaError("avcodec_open2", message: "H.264 does not support this size or rate") }
         self.settings = settings
         inner = Size(width: settings.width, height: settings.height)
-        made = ImageDescription(.yuv420p, width: settings.width, height: settings.height, range: .limited)
+        made = ImageDescription(
+            .yuv420p, width: settings.width, height: settings.height, range: .limited,
+            matrix: ColorMatrix(code: settings.color.matrix))
         guard let encoder = avcodec_find_encoder_by_name("libx264") else {
             throw MediaError("avcodec_find_encoder_by_name", message: "this FFmpeg has no libx264")
         }
@@ -82,8 +89,9 @@ public final class VideoEncoder {
         codec.pointee.gop_size = Int32(clamping: settings.keyFrameInterval)
         codec.pointee.max_b_frames = 0
         codec.pointee.thread_count = Int32(settings.threads)
+        settings.color.write(to: codec)
         codec.pointee.color_range = AVCOL_RANGE_MPEG
-        codec.pointee.colorspace = AVCOL_SPC_SMPTE170M
+        codec.pointee.sample_aspect_ratio = settings.pixelShape.ratio
         // Containers keep the parameter sets apart.
         codec.pointee.flags |= AV_CODEC_FLAG_GLOBAL_HEADER
         for (name, value) in [("preset", settings.preset), ("tune", "zerolatency"), ("forced-idr", "1")] {

@@ -1,9 +1,11 @@
+public import BusProtocol
+
 /// Where everything lies in a ring: bytes from the start of its memory. `Protocol/RING.md` has the same numbers in
 /// words.
 public enum RingLayout {
     /// `CAMBRING`, as it stands in memory.
     public static let magic: UInt64 = 0x474E_4952_424D_4143
-    public static let version: UInt32 = 1
+    public static let version: UInt32 = 2
 
     // What never changes while the ring lives.
     static let versionOffset = 8
@@ -18,22 +20,32 @@ public enum RingLayout {
     static let streamOffset = 64
     static let deviceOffset = 80
     static let renditionOffset = 112
-    static let formatOffset = 176
-    static let widthOffset = 180
-    static let heightOffset = 184
-    static let planeCountOffset = 188
-    static let planesOffset = 192
+    static let renditionBytes = 128
+    static let formatOffset = 240
+    static let widthOffset = 244
+    static let heightOffset = 248
+    static let planeCountOffset = 252
+    static let planesOffset = 256
     static let planeBytes = 12
-    static let kindOffset = 288
-    static let rateOffset = 292
-    static let channelsOffset = 296
-    static let soundFrameBytesOffset = 300
-    static let sampleFormatOffset = 304
+    static let kindOffset = 352
+    static let rateOffset = 356
+    static let channelsOffset = 360
+    static let soundFrameBytesOffset = 364
+    static let sampleFormatOffset = 368
+    static let colorOffset = 356
+    static let chromaLocationOffset = 360
+    static let bitsOffset = 361
+    static let alignmentOffset = 362
+    static let orientationOffset = 363
+    static let pixelAspectRatioOffset = 364
+    static let cleanApertureOffset = 372
+    static let frameDurationOffset = 388
+    static let metersPerStepOffset = 400
 
     // What changes: a cache line of its own.
-    static let countOffset = 384
-    static let newestOffset = 388
-    static let closedOffset = 392
+    static let countOffset = 448
+    static let newestOffset = 452
+    static let closedOffset = 456
 
     /// Bytes of the head before the table.
     public static let headBytes = 512
@@ -95,7 +107,7 @@ public struct RingDescription: Hashable, Sendable {
     public var stream: String
     /// The device's id: at most 32 characters.
     public var device: String
-    /// The rendition in its one spelling: at most 64 bytes.
+    /// The rendition in its one spelling: at most 128 bytes.
     public var rendition: String
     /// The pixels' four-character code (`V4L2_PIX_FMT_*`); 0 of sound, and so are width and height.
     public var format: UInt32
@@ -108,12 +120,20 @@ public struct RingDescription: Hashable, Sendable {
     public var slots: Int
     /// Bytes from one slot to the next, a multiple of 4096.
     public var slotBytes: Int
+    /// Degrees clockwise that a picture has to be turned to be upright: 0, 90, 180 or 270.
+    public var orientation = 0
+    /// Left and right have to be exchanged after that.
+    public var isMirrored = false
+    /// What the source states of the pictures, beside what is above; nil of sound.
+    public var extensions: FormatExtensions?
     /// nil: its frames are pictures.
     public var sound: Sound?
 
     public init(
         ring: String, stream: String, device: String, rendition: String, format: UInt32, width: Int, height: Int,
-        planes: [Plane], keep: Int, slots: Int, slotBytes: Int
+        planes: [Plane],
+        extensions: FormatExtensions? = FormatExtensions(color: ColorDescription(range: .video)), keep: Int, slots: Int,
+        slotBytes: Int
     ) {
         self.ring = ring
         self.stream = stream
@@ -123,6 +143,7 @@ public struct RingDescription: Hashable, Sendable {
         self.width = width
         self.height = height
         self.planes = planes
+        self.extensions = extensions
         self.keep = keep
         self.slots = slots
         self.slotBytes = slotBytes
@@ -138,7 +159,7 @@ public struct RingDescription: Hashable, Sendable {
         let pages = (max(1, periodBytes) - 1) / RingLayout.pageBytes + 1
         self.init(
             ring: ring, stream: stream, device: device, rendition: rendition, format: 0, width: 0, height: 0,
-            planes: [Plane(offset: 0, stride: 0, bytes: periodBytes)], keep: keep, slots: slots,
+            planes: [Plane(offset: 0, stride: 0, bytes: periodBytes)], extensions: nil, keep: keep, slots: slots,
             slotBytes: pages * RingLayout.pageBytes)
         self.sound = sound
     }
@@ -206,7 +227,8 @@ public struct RingPlan: Hashable, Sendable {
         guard (1...RingLayout.maximumPlanes).contains(count) else { throw .planes }
         description = RingDescription(
             ring: try text(RingLayout.ringOffset, 16), stream: try text(RingLayout.streamOffset, 16),
-            device: try text(RingLayout.deviceOffset, 32), rendition: try text(RingLayout.renditionOffset, 64),
+            device: try text(RingLayout.deviceOffset, 32),
+            rendition: try text(RingLayout.renditionOffset, RingLayout.renditionBytes),
             format: number(RingLayout.formatOffset), width: Int(number(RingLayout.widthOffset)),
             height: Int(number(RingLayout.heightOffset)),
             planes: (0..<count).map { index in
@@ -214,6 +236,7 @@ public struct RingPlan: Hashable, Sendable {
                 return RingDescription.Plane(
                     offset: Int(number(start)), stride: Int(number(start + 4)), bytes: Int(number(start + 8)))
             },
+            extensions: kind == 1 ? nil : FormatExtensions(head: head),
             keep: Int(number(RingLayout.keepOffset)), slots: Int(number(RingLayout.slotsOffset)),
             slotBytes: try long(RingLayout.slotBytesOffset))
         if kind == 1 {
@@ -221,6 +244,9 @@ public struct RingPlan: Hashable, Sendable {
                 sampleFormat: try text(RingLayout.sampleFormatOffset, 16), rate: Int(number(RingLayout.rateOffset)),
                 channels: Int(number(RingLayout.channelsOffset)),
                 frameBytes: Int(number(RingLayout.soundFrameBytesOffset)))
+        } else {
+            description.orientation = Int(head[RingLayout.orientationOffset] & 3) * 90
+            description.isMirrored = head[RingLayout.orientationOffset] & 4 != 0
         }
         recordBytes = Int(number(RingLayout.recordBytesOffset))
         tableOffset = Int(number(RingLayout.tableOffsetOffset))
@@ -260,7 +286,7 @@ public struct RingPlan: Hashable, Sendable {
         text(RingLayout.ringOffset, 16, description.ring)
         text(RingLayout.streamOffset, 16, description.stream)
         text(RingLayout.deviceOffset, 32, description.device)
-        text(RingLayout.renditionOffset, 64, description.rendition)
+        text(RingLayout.renditionOffset, RingLayout.renditionBytes, description.rendition)
         number(RingLayout.formatOffset, Int(description.format))
         number(RingLayout.widthOffset, description.width)
         number(RingLayout.heightOffset, description.height)
@@ -277,6 +303,10 @@ public struct RingPlan: Hashable, Sendable {
             number(RingLayout.channelsOffset, sound.channels)
             number(RingLayout.soundFrameBytesOffset, sound.frameBytes)
             text(RingLayout.sampleFormatOffset, 16, sound.sampleFormat)
+        } else {
+            description.extensions?.write(toHead: head)
+            let quarters = UInt8(truncatingIfNeeded: description.orientation / 90 & 3)
+            head[RingLayout.orientationOffset] = quarters | (description.isMirrored ? 4 : 0)
         }
         head.storeBytes(of: RingLayout.magic.littleEndian, as: UInt64.self)
     }
@@ -303,7 +333,8 @@ public struct RingPlan: Hashable, Sendable {
         // Neither can overflow: both factors have been bounded.
         guard size == pixelsOffset + ring.slots * ring.slotBytes else { throw .size }
         guard ring.ring.utf8.count == 16, (1...16).contains(ring.stream.utf8.count),
-            (1...32).contains(ring.device.utf8.count), (1...64).contains(ring.rendition.utf8.count)
+            (1...32).contains(ring.device.utf8.count),
+            (1...RingLayout.renditionBytes).contains(ring.rendition.utf8.count)
         else { throw .text }
         if let sound = ring.sound {
             guard sound.isPossible, ring.format == 0, ring.width == 0, ring.height == 0, ring.isCompressed

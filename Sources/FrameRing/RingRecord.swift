@@ -31,9 +31,6 @@ public struct RingRecord: Hashable, Sendable {
     /// Bytes from the start of the slot that belong to the frame.
     public var bytes: Int
     public var timestampSource: TimestampSource
-    /// Degrees clockwise that the picture has to be turned to be upright: 0, 90, 180 or 270.
-    public var orientation: Int
-    public var isMirrored: Bool
     /// For formats with frames that build on others; nil: each stands for itself.
     public var isKeyframe: Bool?
     /// How many times the middle of the device's picture is enlarged here, in thousandths: 1000 for the whole picture.
@@ -41,8 +38,7 @@ public struct RingRecord: Hashable, Sendable {
 
     public init(
         sequence: UInt64, captureSequence: UInt64, monotonic: Int64, realtime: Int64, generation: UInt64,
-        dropped: UInt64, bytes: Int, timestampSource: TimestampSource, orientation: Int = 0, isMirrored: Bool = false,
-        isKeyframe: Bool? = nil, zoom: Int = 1000
+        dropped: UInt64, bytes: Int, timestampSource: TimestampSource, isKeyframe: Bool? = nil, zoom: Int = 1000
     ) {
         self.sequence = sequence
         self.captureSequence = captureSequence
@@ -52,8 +48,6 @@ public struct RingRecord: Hashable, Sendable {
         self.dropped = dropped
         self.bytes = bytes
         self.timestampSource = timestampSource
-        self.orientation = orientation
-        self.isMirrored = isMirrored
         self.isKeyframe = isKeyframe
         self.zoom = zoom
     }
@@ -95,8 +89,6 @@ public struct RingRecord: Hashable, Sendable {
         dropped = SharedWord.loadRelaxed64(record + 48)
         bytes = Int(UInt32(truncatingIfNeeded: last))
         timestampSource = source
-        isMirrored = flags & 1 << 2 != 0
-        orientation = Int(flags >> 3 & 3) * 90
         isKeyframe = flags & 1 << 5 != 0 ? flags & 1 << 6 != 0 : nil
         zoom = max(1000, Int(flags >> 8 & Self.mostZoom))
     }
@@ -114,8 +106,7 @@ public struct RingRecord: Hashable, Sendable {
     private static let mostZoom: UInt32 = 1 << 17 - 1
 
     private var flags: UInt32 {
-        var flags = timestampSource.rawValue | UInt32(truncatingIfNeeded: orientation / 90 & 3) << 3
-        if isMirrored { flags |= 1 << 2 }
+        var flags = timestampSource.rawValue
         if let isKeyframe { flags |= 1 << 5 | (isKeyframe ? 1 << 6 : 0) }
         if zoom > 1000 { flags |= min(UInt32(clamping: zoom), Self.mostZoom) << 8 }
         return flags

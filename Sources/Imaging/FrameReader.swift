@@ -1,10 +1,14 @@
+import BusProtocol
 import CaptureCore
+import FFmpeg
 
 /// Finds a frame's planes in the memory that a device filled, and refuses frames that end too early.
 struct FrameReader {
     let format: SourceFormat
-    /// YUV that is not of video's range, as cameras' otherwise is.
-    let isFullRange: Bool
+    /// As the source states it.
+    let range: ColorRange
+    /// Of luma and chroma.
+    let matrix: ColorMatrix
     var dimensions: Dimensions
     var planes: [Plane]
 
@@ -22,7 +26,8 @@ struct FrameReader {
             layout.planes.allSatisfy({ $0.offset >= 0 && $0.offset < 1 << 40 && $0.stride >= 0 && $0.stride < 1 << 24 })
         else { return nil }
         self.format = format
-        isFullRange = layout.pixelFormat == .nv12FullRange
+        range = ColorRange(layout.description.color.range)
+        matrix = ColorMatrix(layout.description.color.matrix)
         dimensions = size
         if format == .jpeg {
             planes = [Plane(offset: first.offset, stride: 0, bytes: 1)]

@@ -5,12 +5,13 @@ import TurboJPEG
 
 /// Brings an uncompressed frame of any format into planes of luma and chroma, at its own size.
 ///
-/// Planes that lie right already are used where they are. Raw YUV is taken as limited range BT.601, as cameras and the
-/// UVC specification have it; grey and what is made of RGB as full range.
+/// Planes that lie right already are used where they are. What is made of red, green and blue has BT.601's matrix and
+/// full range, as JPEG has it; all else what its source states.
 final class FrameUnpacker {
     /// What the planes will hold: nil for luma alone.
     let chroma: ChromaLayout?
     let range: ColorRange
+    let matrix: ColorMatrix
 
     private let reader: FrameReader
     private let change: RangeChange?
@@ -29,15 +30,16 @@ final class FrameUnpacker {
         self.reader = reader
         let size = reader.dimensions
         var layout: ChromaLayout?
-        var own = ColorRange.limited
+        var (own, matrix) = (reader.range, reader.matrix)
         switch reader.format {
-        case .jpeg, .gray, .deepGray: own = .full
+        case .jpeg: own = .full
+        case .gray, .deepGray: break
         case .packed422: layout = .s422
         case .packed444: layout = .s444
         case .semiPlanar(let chroma, _), .planar(let chroma, _): layout = chroma
-        case .packedRGB, .converted, .deepBayer: (layout, own) = (.s420, .full)
+        case .packedRGB, .converted, .deepBayer: (layout, own, matrix) = (.s420, .full, .bt601)
         }
-        if reader.isFullRange { own = .full }
+        self.matrix = matrix
         chroma = lumaOnly ? nil : layout
         range = wanted ?? own
         change = range == own ? nil : range == .full ? .toFull : .toLimited
@@ -71,7 +73,7 @@ final class FrameUnpacker {
             guard let rgb, let memory else { throw .failed("there is no stage for this format") }
             try rgb.convert(regions, bytesUsed, to: memory)
             changeAll(memory)
-            return memory.picture(range)
+            return memory.picture(range, matrix)
         }
     }
 
@@ -88,14 +90,14 @@ final class FrameUnpacker {
             let second = try view(2, width, height, regions, bytesUsed, isCopied: isCopied)
             planes = uFirst ? (first, second, layout) : (second, first, layout)
         }
-        guard let memory else { return PlanarPicture(y: y, chroma: planes, range: range) }
+        guard let memory else { return PlanarPicture(y: y, chroma: planes, range: range, matrix: matrix) }
         copy(y, memory.y)
         if let planes, let target = memory.chroma {
             copy(planes.u, target.u)
             copy(planes.v, target.v)
         }
         changeAll(memory)
-        return memory.picture(range)
+        return memory.picture(range, matrix)
     }
 
     /// - Parameter isCopied: it will be copied at once, so what follows it is never read.
@@ -142,7 +144,7 @@ final class FrameUnpacker {
             }
             change?.luma(luma, width)
         }
-        return memory.picture(range)
+        return memory.picture(range, matrix)
     }
 
     private func packed444(
@@ -159,7 +161,7 @@ final class FrameUnpacker {
             PixelKernels.gather(from + v, every: bytes, into: target.v.line(line), count: width)
         }
         changeAll(memory)
-        return memory.picture(range)
+        return memory.picture(range, matrix)
     }
 
     private func semiPlanar(
@@ -177,7 +179,7 @@ final class FrameUnpacker {
             y = memory.y.view
         }
         let base = try pixels(try reader.plane(1, regions, bytesUsed))
-        guard let target = memory?.chroma else { return PlanarPicture(y: y, chroma: nil, range: range) }
+        guard let target = memory?.chroma else { return PlanarPicture(y: y, chroma: nil, range: range, matrix: matrix) }
         for line in 0..<target.u.height {
             let (u, v) = (target.u.line(line), target.v.line(line))
             PixelKernels.split(
@@ -185,7 +187,8 @@ final class FrameUnpacker {
             change?.chroma(u, target.u.width)
             change?.chroma(v, target.u.width)
         }
-        return PlanarPicture(y: y, chroma: (target.u.view, target.v.view, target.layout), range: range)
+        return PlanarPicture(
+            y: y, chroma: (target.u.view, target.v.view, target.layout), range: range, matrix: matrix)
     }
 
     private func changeAll(_ memory: PlanarMemory) {

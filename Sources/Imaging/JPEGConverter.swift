@@ -104,7 +104,7 @@ final class JPEGConverter {
                 : try decompressor.decompress(jpeg, header: header, scale: stageScale, to: stage.memory.jpegPlanes)
         }
         try judge(warning, jpeg)
-        let whole = stage.memory.picture(.full)
+        let whole = stage.memory.picture(.full, .bt601)
         let picture = try stage.scaler.scale(stage.part.map { whole.part($0.rectangle) } ?? whole)
         try stage.finish.write(picture, into: output)
     }
@@ -150,7 +150,7 @@ final class JPEGConverter {
         let made = Stage(
             subsampling: subsampling, zoom: zoom, part: part, memory: memory,
             scaler: try PlanarScaler(from: taken, chroma: chroma, to: request.unturned, chroma: unturned),
-            finish: try .make(request, chroma: wanted, range: .full, known: [known]))
+            finish: try .make(request, chroma: wanted, range: .full, matrix: .bt601, known: [known]))
         stage = made
         return made
     }

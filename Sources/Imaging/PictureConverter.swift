@@ -33,8 +33,7 @@ public final class PictureConverter {
         guard let reader = FrameReader(format, layout) else {
             throw BusError(.formatUnsupported, "the device reports an impossible layout for \(layout.pixelFormat.name)")
         }
-        guard let pixelFormat = request.encoding.pixelFormat,
-            let outputLayout = FrameLayout.packed(pixelFormat, request.dimensions)
+        guard let made = layout.description.made(request), let outputLayout = FrameLayout.packed(made)
         else { throw BusError(.formatUnsupported, "native is not converted; the device delivers it") }
         self.outputLayout = outputLayout
         self.reader = reader
@@ -85,8 +84,10 @@ public final class PictureConverter {
             return request.orientation == .upright ? .scaler(stage) : .turnedScaler(stage, request)
         }
         let isScaled = size != wanted
+        // A change of matrix changes the range, too.
+        let keepsRange = isScaled || (request.encoding == .jpeg && reader.matrix != .bt601)
         let unpacker = try FrameUnpacker(
-            reader, lumaOnly: request.encoding == .gray, range: isScaled ? nil : request.encoding.range)
+            reader, lumaOnly: request.encoding == .gray, range: keepsRange ? nil : request.encoding.range)
         let chroma =
             isFromRGB && isRGB
             ? .s444
@@ -97,7 +98,8 @@ public final class PictureConverter {
         let unturned = chroma.map { request.orientation.turned($0) }
         let scaler = try PlanarScaler(from: size, chroma: unpacker.chroma, to: wanted, chroma: unturned)
         return .planar(
-            unpacker, scaler, try .make(request, chroma: chroma, range: unpacker.range, known: known))
+            unpacker, scaler,
+            try .make(request, chroma: chroma, range: unpacker.range, matrix: unpacker.matrix, known: known))
     }
 
     /// Makes the picture of one frame.

@@ -65,8 +65,10 @@ final class PicturePacker {
 
     /// - Parameters:
     ///   - chroma: as ``chroma(for:source:isScaled:)`` says.
-    ///   - range: of the planes that will come.
-    init(_ request: PictureRequest, chroma: ChromaLayout?, range: ColorRange) throws(ConversionError) {
+    ///   - range: of the planes that will come, as is the matrix.
+    init(
+        _ request: PictureRequest, chroma: ChromaLayout?, range: ColorRange, matrix: ColorMatrix
+    ) throws(ConversionError) {
         let size = request.dimensions
         guard let format = request.encoding.pixelFormat, let layout = FrameLayout.packed(format, size) else {
             throw .failed("\(request.encoding.rawValue) can't be made")
@@ -89,7 +91,8 @@ final class PicturePacker {
             work = .rgb(
                 try failing { () throws(ScalerError) in
                     try Scaler(
-                        from: ImageDescription(source, width: size.width, height: size.height, range: range),
+                        from: ImageDescription(
+                            source, width: size.width, height: size.height, range: range, matrix: matrix),
                         to: ImageDescription(target, width: size.width, height: size.height, range: .full))
                 })
         case .jpeg:
@@ -108,8 +111,11 @@ final class PicturePacker {
 
     // MARK: JPEG
 
-    /// Planes as libjpeg-turbo wants them: full range, sides rounded up to whole chroma pixels. Made when first needed.
+    /// Planes as libjpeg-turbo wants them: BT.601 in full range, sides rounded up to whole chroma pixels. Made when
+    /// first needed.
     private var padded: PlanarMemory?
+    /// What a line of chroma gives to the luma of its pixels.
+    private var offsets: [Int32] = []
 
     private func compress(
         _ picture: PlanarPicture, _ compressor: JPEGCompressor, _ subsampling: ChromaSubsampling,
@@ -119,7 +125,8 @@ final class PicturePacker {
         try output.reserve(
             JPEGCompressor.maximumBytes(width: size.width, height: size.height, subsampling: subsampling))
         let isWhole = size.width % subsampling.horizontalFactor == 0 && size.height % subsampling.verticalFactor == 0
-        let source = picture.range == .full && isWhole ? picture : try pad(picture, subsampling)
+        let isReady = picture.range == .full && (picture.matrix == .bt601 || picture.chroma == nil)
+        let source = isReady && isWhole ? picture : try pad(picture, subsampling)
         let planes = source.jpegPlanes
         let count = try failing { () throws(JPEGError) in
             try compressor.compress(
@@ -142,14 +149,17 @@ final class PicturePacker {
                 height: subsampling.planeHeight(0, pictureHeight: size.height), chroma: picture.chroma?.layout)
             padded = memory
         }
-        let change: RangeChange? = picture.range == .full ? nil : .toFull
+        let hasOtherMatrix = picture.matrix != .bt601 && picture.chroma != nil
+        let change: RangeChange? = picture.range == .full || hasOtherMatrix ? nil : .toFull
         for line in 0..<memory.y.height {
             let target = memory.y.line(line)
             memcpy(target, picture.y.line(min(line, picture.y.height - 1)), size.width)
             for column in size.width..<memory.y.width { target[column] = target[size.width - 1] }
             change?.luma(target, memory.y.width)
         }
-        if let chroma = picture.chroma, let target = memory.chroma {
+        if hasOtherMatrix {
+            changeMatrix(picture, memory)
+        } else if let chroma = picture.chroma, let target = memory.chroma {
             for line in 0..<target.u.height {
                 memcpy(target.u.line(line), chroma.u.line(line), target.u.width)
                 memcpy(target.v.line(line), chroma.v.line(line), target.v.width)
@@ -157,7 +167,26 @@ final class PicturePacker {
                 change?.chroma(target.v.line(line), target.v.width)
             }
         }
-        return memory.picture(.full)
+        return memory.picture(.full, .bt601)
+    }
+
+    /// - Parameter memory: has the luma already.
+    private func changeMatrix(_ picture: PlanarPicture, _ memory: PlanarMemory) {
+        guard let chroma = picture.chroma, let target = memory.chroma else { return }
+        let change = MatrixChange(from: picture.matrix, picture.range)
+        if offsets.count < target.u.width { offsets = Array(repeating: 0, count: target.u.width) }
+        offsets.withUnsafeMutableBufferPointer { offsets in
+            guard let offsets = offsets.baseAddress else { return }
+            for line in 0..<target.u.height {
+                change.chroma(
+                    chroma.u.line(line), chroma.v.line(line), toU: target.u.line(line), toV: target.v.line(line),
+                    offsets: offsets, target.u.width)
+                for lumaLine in line * chroma.layout.down..<min((line + 1) * chroma.layout.down, memory.y.height) {
+                    change.luma(
+                        memory.y.line(lumaLine), offsets: offsets, across: chroma.layout.across, memory.y.width)
+                }
+            }
+        }
     }
 
     // MARK: Uncompressed

@@ -38,7 +38,7 @@ public struct PictureRequest: Hashable, Sendable {
 ///   picture can have, or that is odd where the encoding needs even ones; without a size for `native`, which is not
 ///   made at all.
 public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusError) -> PictureRequest {
-    let orientation = PictureOrientation(rendition)
+    let orientation = layout.description.orientation.followed(by: PictureOrientation(rendition))
     let device = orientation.turned(layout.dimensions)
     guard rendition.encoding != .native else {
         throw BusError(.formatUnsupported, "native is delivered unchanged; subscribe to it without a size")

@@ -20,6 +20,7 @@ struct PlanarPicture {
     /// nil for luma alone.
     var chroma: (u: PlaneView, v: PlaneView, layout: ChromaLayout)?
     var range: ColorRange
+    var matrix: ColorMatrix
 
     var width: Int { y.width }
     var height: Int { y.height }
@@ -72,12 +73,13 @@ final class PlanarMemory {
         }
     }
 
-    func picture(_ range: ColorRange) -> PlanarPicture {
-        PlanarPicture(y: y.view, chroma: chroma.map { ($0.u.view, $0.v.view, $0.layout) }, range: range)
+    func picture(_ range: ColorRange, _ matrix: ColorMatrix) -> PlanarPicture {
+        PlanarPicture(
+            y: y.view, chroma: chroma.map { ($0.u.view, $0.v.view, $0.layout) }, range: range, matrix: matrix)
     }
 
     /// For libjpeg-turbo to read from or write to.
-    var jpegPlanes: YUVPlanes { picture(.full).jpegPlanes }
+    var jpegPlanes: YUVPlanes { picture(.full, .bt601).jpegPlanes }
 }
 
 extension PlanarPicture {

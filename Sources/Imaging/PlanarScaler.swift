@@ -42,7 +42,7 @@ final class PlanarScaler {
 
     /// The planes are valid until the next call, and as long as those of `picture`.
     func scale(_ picture: PlanarPicture) throws(ConversionError) -> PlanarPicture {
-        var result = PlanarPicture(y: try y.scale(picture.y), chroma: nil, range: picture.range)
+        var result = PlanarPicture(y: try y.scale(picture.y), chroma: nil, range: picture.range, matrix: picture.matrix)
         switch chroma {
         case .none: break
         case .neutral(let line, let height, let layout):

@@ -95,7 +95,7 @@ final class PictureTurner {
             turn(source.u, target.u)
             turn(source.v, target.v)
         }
-        return memory.picture(picture.range)
+        return memory.picture(picture.range, picture.matrix)
     }
 
     private func turn(_ plane: PlaneView, _ target: PlaneMemory) {

@@ -9,10 +9,13 @@ final class RGBStage {
     private let compressor: JPEGCompressor
     private let scaler: ScalerStage?
     private let packed: PackedFormat?
+    /// Frames in video range, brought to full range.
+    private let expander: RangeExpander?
 
     /// nil for formats that need no such stage.
     init?(_ reader: FrameReader) throws(ConversionError) {
         self.reader = reader
+        expander = try RangeExpander(reader)
         switch reader.format {
         case .packedRGB(let format, _): (packed, scaler) = (format, nil)
         case .deepGray: (packed, scaler) = (nil, try ScalerStage(reader, to: .gray8))
@@ -36,6 +39,8 @@ final class RGBStage {
         let stride: Int
         if let scaler {
             (source, stride) = try scaler.convert(regions, bytesUsed)
+        } else if let expander {
+            (source, stride) = try expander.expand(try reader.plane(0, regions, bytesUsed))
         } else {
             (source, stride) = (try reader.plane(0, regions, bytesUsed), reader.stride(0))
         }
@@ -60,11 +65,13 @@ final class ScalerStage {
     private let shift: Int
     /// Frames that may not be read where they are; made when first needed.
     private var copied: PlaneMemory?
+    private let expander: RangeExpander?
 
     init(
         _ reader: FrameReader, to target: ImageFormat, dimensions: Dimensions? = nil
     ) throws(ConversionError) {
         self.reader = reader
+        expander = try RangeExpander(reader)
         let size = reader.dimensions
         let wanted = dimensions ?? size
         let source: ImageFormat
@@ -114,7 +121,13 @@ final class ScalerStage {
     /// The frame where it is, or copied to where libswscale may read on.
     private func source(_ regions: [UnsafeRawBufferPointer], _ bytesUsed: [Int]) throws(ConversionError) -> ImagePlanes
     {
-        guard let base = UnsafeMutableRawPointer(mutating: try reader.plane(0, regions, bytesUsed).baseAddress) else {
+        let plane = try reader.plane(0, regions, bytesUsed)
+        if let expander {
+            let (bytes, stride) = try expander.expand(plane)
+            guard let base = bytes.baseAddress else { throw .truncated(needed: 1, delivered: 0) }
+            return ImagePlanes(UnsafeMutableRawPointer(mutating: base), stride: stride)
+        }
+        guard let base = UnsafeMutableRawPointer(mutating: plane.baseAddress) else {
             throw .truncated(needed: 1, delivered: 0)
         }
         let stride = reader.stride(0)
@@ -144,6 +157,32 @@ final class ScalerStage {
         let memory = try PlaneMemory(width: made.format.lineBytes(plane: 0, width: made.width), height: made.height)
         results[index] = memory
         return memory
+    }
+}
+
+/// Brings red, green and blue of 8 bits from video range to full range.
+final class RangeExpander {
+    private let reader: FrameReader
+    private let memory: PlaneMemory
+
+    /// nil for frames that are in full range, or in none of these formats.
+    init?(_ reader: FrameReader) throws(ConversionError) {
+        guard reader.range == .limited, case .packedRGB = reader.format else { return nil }
+        self.reader = reader
+        let size = reader.dimensions
+        memory = try PlaneMemory(
+            width: reader.format.lineBytes(plane: 0, width: size.width), height: size.height)
+    }
+
+    /// Into memory of its own; valid until the next call.
+    func expand(_ plane: UnsafeRawBufferPointer) throws(ConversionError) -> (UnsafeRawBufferPointer, stride: Int) {
+        guard let base = plane.baseAddress else { throw .truncated(needed: 1, delivered: 0) }
+        for line in 0..<memory.height {
+            let target = memory.line(line)
+            memcpy(target, base + line * reader.stride(0), memory.width)
+            RangeChange.toFull.luma(target, memory.width)
+        }
+        return (UnsafeRawBufferPointer(memory.bytes), memory.stride)
     }
 }
 

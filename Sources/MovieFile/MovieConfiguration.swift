@@ -6,9 +6,9 @@ public import LinuxIO
 /// The picture of a movie: what comes, and what is made of it.
 public enum MovieVideo: Hashable, Sendable {
     /// JPEG pictures, stored as they come.
-    case motionJPEG(Dimensions)
+    case motionJPEG(FormatDescription)
     /// H.264 with start codes (ITU-T H.264, Annex B), stored as it comes; with its parameter sets (SPS, PPS), likewise.
-    case h264(Dimensions, parameterSets: [UInt8])
+    case h264(FormatDescription, parameterSets: [UInt8])
     /// Pictures in memory, stored as they come.
     case raw(FrameLayout)
     /// Pictures in memory, to be encoded.

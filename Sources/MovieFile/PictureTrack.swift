@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import FFmpeg
 
@@ -51,14 +52,16 @@ final class PictureTrack {
             (encoder, source, packedLayout, largest) = (nil, nil, nil, 0)
         case .raw(let layout):
             (encoder, source, largest) = (nil, nil, 0)
-            packedLayout = FrameLayout.packed(layout.pixelFormat, layout.dimensions)
+            packedLayout = FrameLayout.packed(layout.description)
         case .encoded(let layout, let settings):
             packedLayout = nil
             source = Self.description(layout)
             encoder = try VideoEncoder(
                 VideoEncoderSettings(
                     width: settings.width, height: settings.height, bitRate: settings.bitRate,
-                    keyFrameInterval: settings.keyFrameInterval, frameRate: frameRate, preset: settings.preset))
+                    keyFrameInterval: settings.keyFrameInterval, frameRate: frameRate, preset: settings.preset,
+                    color: ColorTags(layout.description.color),
+                    pixelShape: settings.pixelShape(of: layout.description)))
             // Until one has come: a key frame is larger than others, but none is larger than its pixels.
             let pixels = settings.width * settings.height
             largest = Int(min(Double(settings.bitRate) / frameRate, Double(pixels * 3 / 2)))
@@ -72,7 +75,8 @@ final class PictureTrack {
         guard let format = imageFormat(layout.pixelFormat) else { return nil }
         return ImageDescription(
             format, width: layout.dimensions.width, height: layout.dimensions.height,
-            range: layout.pixelFormat == .nv12FullRange ? .full : .limited)
+            range: layout.description.color.range == .full ? .full : .limited,
+            matrix: ColorMatrix(code: layout.description.color.matrix?.code))
     }
 
     static func imageFormat(_ format: PixelFormat) -> ImageFormat? {
@@ -86,15 +90,18 @@ final class PictureTrack {
     }
 
     func add(to muxer: Muxer) throws(MediaError) {
-        func stored(_ stored: StoredVideo, _ size: Dimensions) throws(MediaError) -> Muxer.Track {
-            try muxer.addVideo(stored, width: size.width, height: size.height, frameRate: frameRate)
+        func stored(_ stored: StoredVideo, _ description: FormatDescription) throws(MediaError) -> Muxer.Track {
+            let size = description.dimensions
+            return try muxer.addVideo(
+                stored, width: size.width, height: size.height, frameRate: frameRate,
+                color: ColorTags(description.color), pixelShape: PixelShape(description))
         }
         switch video {
-        case .motionJPEG(let size): track = try stored(.motionJPEG, size)
-        case .h264(let size, let sets): track = try stored(.h264(parameterSets: sets), size)
+        case .motionJPEG(let description): track = try stored(.motionJPEG, description)
+        case .h264(let description, let sets): track = try stored(.h264(parameterSets: sets), description)
         case .raw(let layout):
             guard let format = Self.imageFormat(layout.pixelFormat) else { return }
-            track = try stored(.raw(format), layout.dimensions)
+            track = try stored(.raw(format), layout.description)
         case .encoded:
             if let encoder { track = try muxer.addTrack(encoder) }
         }

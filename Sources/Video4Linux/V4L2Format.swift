@@ -13,6 +13,7 @@ public struct V4L2Format: Hashable, Sendable {
     public var field: UInt32
     /// One for each region of memory that a buffer has.
     public var planes: [Plane]
+    public var color = V4L2Color()
 
     /// `v4l2_plane_pix_format`.
     public struct Plane: Hashable, Sendable {
@@ -92,6 +93,9 @@ extension V4L2Format {
             self.init(
                 type: type, width: pix.width, height: pix.height, pixelFormat: pix.pixelformat, field: pix.field,
                 planes: [Plane(bytesPerLine: pix.bytesperline, sizeImage: pix.sizeimage)])
+            color = V4L2Color(
+                colorspace: pix.colorspace, transferFunction: pix.xfer_func, encoding: pix.ycbcr_enc,
+                quantization: pix.quantization)
         case .captureMultiplanar:
             let pix = answer.fmt.pix_mp
             let planes = withUnsafeBytes(of: pix.plane_fmt) { bytes in
@@ -103,6 +107,9 @@ extension V4L2Format {
             self.init(
                 type: type, width: pix.width, height: pix.height, pixelFormat: pix.pixelformat, field: pix.field,
                 planes: planes)
+            color = V4L2Color(
+                colorspace: pix.colorspace, transferFunction: UInt32(pix.xfer_func),
+                encoding: UInt32(pix.ycbcr_enc), quantization: UInt32(pix.quantization))
         }
     }
 }

@@ -1,3 +1,4 @@
+import BusProtocol
 import CLinux
 import FrameRing
 import Glibc
@@ -8,18 +9,31 @@ import Testing
 /// A publisher and its readers in one memory.
 struct RingTests {
     static func description(_ bytes: Int = 4096) -> RingDescription {
-        RingDescription(
-            ring: "0123456789abcdef", stream: "9f3ac2d071b84e65", device: "cam0", rendition: "native",
-            format: 0x5659_5559, width: 32, height: bytes / 64,
-            planes: [RingDescription.Plane(offset: 0, stride: 64, bytes: bytes)], keep: 0, slots: 0,
-            slotBytes: (bytes + 4095) / 4096 * 4096)
+        var description = RingDescription(
+            ring: "0123456789abcdef", stream: "9f3ac2d071b84e65", device: "cam0",
+            rendition: "jpeg:" + String(repeating: "9", count: 123), format: 0x5659_5559, width: 32,
+            height: bytes / 64, planes: [RingDescription.Plane(offset: 0, stride: 64, bytes: bytes)],
+            extensions: extensions, keep: 0, slots: 0, slotBytes: (bytes + 4095) / 4096 * 4096)
+        (description.orientation, description.isMirrored) = (270, true)
+        return description
+    }
+
+    private static var extensions: FormatExtensions {
+        var extensions = FormatExtensions(
+            color: ColorDescription(
+                primaries: .bt2020, transferFunction: .hlg, matrix: .bt2020nc, range: .full, chromaLocation: .topLeft))
+        extensions.pixelAspectRatio = FormatExtensions.Ratio(64, 45) ?? .one
+        extensions.cleanAperture = FormatExtensions.Aperture(x: 1, y: 2, width: 30, height: 40)
+        extensions.frameDuration = FormatExtensions.Ratio(1001, 30000)
+        (extensions.bitsPerComponent, extensions.alignment, extensions.metersPerStep) = (10, .high, 0.001)
+        return extensions
     }
 
     static func record(_ number: UInt64, bytes: Int = 4096) -> RingRecord {
         RingRecord(
             sequence: number, captureSequence: number &* 3, monotonic: Int64(truncatingIfNeeded: number) &* 7,
             realtime: Int64(truncatingIfNeeded: number) &* 11, generation: number &* 13, dropped: number &* 17,
-            bytes: bytes, timestampSource: .endOfFrame, orientation: 270, isMirrored: true, isKeyframe: false,
+            bytes: bytes, timestampSource: .endOfFrame, isKeyframe: false,
             zoom: 1000 + Int(truncatingIfNeeded: number % 99_000))
     }
 

@@ -35,7 +35,9 @@ import Testing
         let size = Dimensions(width: Material.width, height: Material.height)
         let material: Material = try await codec == .h264 ? .h264(count, in: scratch) : .motionJPEG(count, in: scratch)
         var configuration = MovieConfiguration(
-            type, video: codec == .h264 ? .h264(size, parameterSets: material.parameterSets) : .motionJPEG(size))
+            type,
+            video: codec == .h264 ? .h264(.h264(size), parameterSets: material.parameterSets) : .motionJPEG(.jpeg(size))
+        )
         configuration.movieFragmentInterval = 200_000_000
         let path = "\(scratch.path)/unfinished"
         let writer = try MovieWriter(path, configuration)
@@ -101,7 +103,7 @@ import Testing
         for type in MovieFileType.allCases {
             let path = "\(scratch.path)/whole.\(type)"
             let writer = try MovieWriter(
-                path, MovieConfiguration(type, video: .motionJPEG(Dimensions(width: 320, height: 240))))
+                path, MovieConfiguration(type, video: .motionJPEG(.jpeg(Dimensions(width: 320, height: 240)))))
             for (index, frame) in try await Material.motionJPEG(5, in: scratch).frames.enumerated() {
                 _ = try frame.withUnsafeBytes { try writer.append($0, at: Int64(index) * 40_000_000) }
             }

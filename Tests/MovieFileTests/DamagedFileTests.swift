@@ -14,7 +14,7 @@ import Testing
     private func unfinished(_ last: Int) async throws -> [UInt8] {
         let path = "\(scratch.path)/unfinished.mp4"
         let size = Dimensions(width: Material.width, height: Material.height)
-        let writer = try MovieWriter(path, MovieConfiguration(.mp4, video: .motionJPEG(size)))
+        let writer = try MovieWriter(path, MovieConfiguration(.mp4, video: .motionJPEG(.jpeg(size))))
         for (index, frame) in try await Material.motionJPEG(3 + last, in: scratch).frames.enumerated() {
             if index == 3 { try writer.endFragment() }
             _ = try frame.withUnsafeBytes { try writer.append($0, at: Int64(index) * 40_000_000) }

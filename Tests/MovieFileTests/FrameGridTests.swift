@@ -42,7 +42,7 @@ import Testing
             kept.remove(at: index)
         }
         let path = "\(scratch.path)/movie.\(type)"
-        let writer = try MovieWriter(path, configuration(type, .motionJPEG(Self.size), rate))
+        let writer = try MovieWriter(path, configuration(type, .motionJPEG(.jpeg(Self.size)), rate))
         for (index, time) in zip(kept, times) {
             _ = try material.frames[index].withUnsafeBytes { try writer.append($0, at: time) }
         }
@@ -104,16 +104,17 @@ import Testing
     @Test func whatCannotBeRepeatedIsRefused() async throws {
         let material = try await Material.h264(3, in: scratch)
         let path = "\(scratch.path)/movie.mp4"
-        let video = MovieVideo.h264(Self.size, parameterSets: material.parameterSets)
+        let video = MovieVideo.h264(.h264(Self.size), parameterSets: material.parameterSets)
         #expect(throws: MovieError.self) { try MovieWriter(path, configuration(.mp4, video, 30)) }
         #expect(throws: MovieError.self) {
-            try MovieWriter(path, configuration(.mp4, .motionJPEG(Self.size), 0))
+            try MovieWriter(path, configuration(.mp4, .motionJPEG(.jpeg(Self.size)), 0))
         }
         #expect(access(path, F_OK) != 0)
     }
 
     @Test func aHoleOfHoursIsNotFilled() throws {
-        let writer = try MovieWriter("\(scratch.path)/movie.mp4", configuration(.mp4, .motionJPEG(Self.size), 30))
+        let writer = try MovieWriter(
+            "\(scratch.path)/movie.mp4", configuration(.mp4, .motionJPEG(.jpeg(Self.size)), 30))
         let frame: [UInt8] = [0xFF, 0xD8, 0xFF, 0xD9]
         #expect(try frame.withUnsafeBytes { try writer.append($0, at: 0) })
         #expect(throws: MovieError.self) { try frame.withUnsafeBytes { try writer.append($0, at: 7_200_000_000_000) } }

@@ -156,7 +156,7 @@ import Testing
         let large = try segment("large", Dimensions(width: 960, height: 540), count: 3, audio: nil)
         let jpeg = "\(scratch.path)/jpeg.mp4"
         let material = try await Material.motionJPEG(3, in: scratch)
-        let writer = try MovieWriter(jpeg, MovieConfiguration(.mp4, video: .motionJPEG(Self.size)))
+        let writer = try MovieWriter(jpeg, MovieConfiguration(.mp4, video: .motionJPEG(.jpeg(Self.size))))
         for (index, frame) in material.frames.enumerated() {
             _ = try frame.withUnsafeBytes { try writer.append($0, at: Int64(index) * 33_333_333) }
         }
@@ -278,7 +278,7 @@ import Testing
         for name in ["one", "two"] {
             segments.append("\(scratch.path)/\(name).mp4")
             let writer = try MovieWriter(
-                segments[segments.count - 1], MovieConfiguration(.mp4, video: .motionJPEG(Self.size)))
+                segments[segments.count - 1], MovieConfiguration(.mp4, video: .motionJPEG(.jpeg(Self.size))))
             for (index, frame) in material.frames.enumerated() {
                 _ = try frame.withUnsafeBytes { try writer.append($0, at: Int64(index) * 33_333_333) }
             }

@@ -50,7 +50,7 @@ private final class SmallDisk: Sendable {
         _ path: String, _ type: MovieFileType, _ limits: MovieLimits, most: Int = 20000
     ) async throws -> MovieWriter {
         let material = try await Material.motionJPEG(10, in: scratch)
-        var configuration = MovieConfiguration(type, video: .motionJPEG(Self.size))
+        var configuration = MovieConfiguration(type, video: .motionJPEG(.jpeg(Self.size)))
         configuration.limits = limits
         configuration.movieFragmentInterval = 500_000_000
         let writer = try MovieWriter(path, configuration)

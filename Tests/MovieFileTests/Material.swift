@@ -48,9 +48,7 @@ struct Material {
 
 /// Runs a program to its end.
 func run(_ program: String, _ arguments: [String], _ scratch: TemporaryDirectory) async throws -> ProgramResult {
-    let environment = ["PATH": CurrentProcess.environment("PATH") ?? "/usr/bin:/bin"]
-    return try await RunningProgram(program, arguments, environment: environment, scratch: scratch)
-        .end(by: .after(seconds: 120))
+    try await RunningProgram.result(program, arguments, in: scratch)
 }
 
 /// What ffprobe and ffmpeg say of a movie.

@@ -27,8 +27,8 @@ import Testing
         var settings = type.recommendedVideoSettings(Self.size, frameRate: 30)
         settings.preset = "ultrafast"
         return switch kind {
-        case .motionJPEG: .motionJPEG(Self.size)
-        case .h264: .h264(Self.size, parameterSets: material.parameterSets)
+        case .motionJPEG: .motionJPEG(.jpeg(Self.size))
+        case .h264: .h264(.h264(Self.size), parameterSets: material.parameterSets)
         case .i420: .encoded(try layout(.i420), settings)
         case .nv12: .encoded(try layout(.nv12), settings)
         case .yuyv: .encoded(try layout(.yuyv), settings)
@@ -125,7 +125,7 @@ import Testing
         let format = AudioFormat(.int16, rate: 48000, channels: 1)
         let settings = AudioSettings(codec, rate: 48000, channels: 1, bitRate: 64000)
         var configuration = MovieConfiguration(
-            type, video: .motionJPEG(Self.size), audio: MovieAudio(format, settings))
+            type, video: .motionJPEG(.jpeg(Self.size)), audio: MovieAudio(format, settings))
         configuration.movieFragmentInterval = 500_000_000
         let writer = try MovieWriter(path, configuration)
         let start: Int64 = 9_000_000_000
@@ -161,7 +161,7 @@ import Testing
     func theLastFrameIsShownUntilTheEnd(_ type: MovieFileType) async throws {
         let material = try await Material.motionJPEG(4, in: scratch)
         let path = path(type)
-        let writer = try MovieWriter(path, MovieConfiguration(type, video: .motionJPEG(Self.size)))
+        let writer = try MovieWriter(path, MovieConfiguration(type, video: .motionJPEG(.jpeg(Self.size))))
         let start: Int64 = 9_000_000_000
         writer.startSession(atSourceTime: start)
         for index in 0..<4 {
@@ -178,7 +178,7 @@ import Testing
     @Test func overwritesNothing() throws {
         let path = path(.mp4)
         try File.replace(path, with: [1, 2, 3], mode: 0o600)
-        let configuration = MovieConfiguration(.mp4, video: .motionJPEG(Self.size))
+        let configuration = MovieConfiguration(.mp4, video: .motionJPEG(.jpeg(Self.size)))
         do throws(MovieError) {
             _ = try MovieWriter(path, configuration)
             Issue.record("a file was overwritten")
@@ -192,7 +192,7 @@ import Testing
     @Test(arguments: [true, false]) func isCalledSoWhenWhoMadeItKnowsIt(_ isNamed: Bool) throws {
         let folder = try TemporaryDirectory()
         let path = "\(folder.path)/movie.mp4"
-        let configuration = MovieConfiguration(.mp4, video: .motionJPEG(Self.size))
+        let configuration = MovieConfiguration(.mp4, video: .motionJPEG(.jpeg(Self.size)))
         var identity: FileIdentity?
         let writer = try MovieWriter(path, configuration, mode: 0o666, isNamed: isNamed) {
             identity = $0
@@ -271,7 +271,7 @@ import Testing
     @Test func dropsWhatIsOutOfOrder() async throws {
         let material = try await Material.h264(3, in: scratch)
         let configuration = MovieConfiguration(
-            .mp4, video: .h264(Self.size, parameterSets: material.parameterSets))
+            .mp4, video: .h264(.h264(Self.size), parameterSets: material.parameterSets))
         let writer = try MovieWriter(path(.mp4), configuration)
         func append(_ frame: Int, _ time: Int64) throws -> Bool {
             try material.frames[frame].withUnsafeBytes {
@@ -290,7 +290,7 @@ import Testing
     }
 
     @Test func holdsNoMoreThanAFragmentInMemory() throws {
-        var configuration = MovieConfiguration(.mp4, video: .motionJPEG(Self.size))
+        var configuration = MovieConfiguration(.mp4, video: .motionJPEG(.jpeg(Self.size)))
         configuration.fragmentSize = 1 << 20
         let writer = try MovieWriter(path(.mp4), configuration)
         let frame = [UInt8](repeating: 7, count: 100_000)

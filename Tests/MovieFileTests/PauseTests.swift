@@ -106,7 +106,7 @@ import Testing
     @Test(arguments: Case.allCases, [MovieKind.motionJPEG, .encoded])
     func whatLiesBetweenIsCutOut(_ told: Case, _ kind: MovieKind) async throws {
         var material = try await Material.motionJPEG(60, in: scratch)
-        var video = MovieVideo.motionJPEG(Self.size)
+        var video = MovieVideo.motionJPEG(.jpeg(Self.size))
         if kind == .encoded {
             let layout = try #require(FrameLayout.packed(.i420, Self.size))
             var settings = MovieFileType.mov.recommendedVideoSettings(Self.size, frameRate: 30)
@@ -149,7 +149,8 @@ import Testing
             63: .pause(Self.frameTime(63)), 64: .resume(Self.frameTime(64)),
         ]
         let writer = try record(
-            material, .h264(Self.size, parameterSets: material.parameterSets), "\(scratch.path)/movie.mov", steps,
+            material, .h264(.h264(Self.size), parameterSets: material.parameterSets), "\(scratch.path)/movie.mov",
+            steps,
             soundDelay: soundDelay)
         let cuts = [Self.frameTime(20)..<Self.frameTime(40), Self.frameTime(50)..<Self.frameTime(70)]
         let frames = (0..<80).filter { index in !cuts.contains { $0.contains(Self.frameTime(index)) } }.map { index in
@@ -167,7 +168,7 @@ import Testing
             AudioFormat(.int16, rate: Self.rate, channels: 1),
             AudioSettings(.pcm, rate: Self.rate, channels: 1, bitRate: 0))
         let writer = try MovieWriter(
-            "\(scratch.path)/movie.mov", MovieConfiguration(.mov, video: .motionJPEG(Self.size), audio: audio))
+            "\(scratch.path)/movie.mov", MovieConfiguration(.mov, video: .motionJPEG(.jpeg(Self.size)), audio: audio))
         let silence = [Int16](repeating: 0, count: 4800)
         func frame(_ index: Int) throws {
             _ = try material.frames[index].withUnsafeBytes { try writer.append($0, at: Self.frameTime(index)) }
@@ -196,7 +197,7 @@ import Testing
 
     @Test func aPauseCountsForNoLimit() async throws {
         let material = try await Material.motionJPEG(10, in: scratch)
-        var configuration = MovieConfiguration(.mp4, video: .motionJPEG(Self.size))
+        var configuration = MovieConfiguration(.mp4, video: .motionJPEG(.jpeg(Self.size)))
         configuration.limits.maxRecordedDuration = 1_000_000_000
         let writer = try MovieWriter("\(scratch.path)/movie.mp4", configuration)
         var taken = 0

@@ -69,7 +69,7 @@ import Testing
     func aServerGetsAllOfIt(_ kind: Kind, _ audio: AudioCodec?) async throws {
         let count = 90
         let material = try await Material.h264(count, in: scratch)
-        let video = MovieVideo.h264(Self.size, parameterSets: material.parameterSets)
+        let video = MovieVideo.h264(.h264(Self.size), parameterSets: material.parameterSets)
         let port = try LocalPort.free(kind == .srt ? SOCK_DGRAM : SOCK_STREAM)
         let received = "\(scratch.path)/received.mkv"
         // It isn't there yet when the stream begins.
@@ -157,7 +157,7 @@ import Testing
             let tries = Mutex(0)
             let material = try await Material.h264(90, in: scratch)
             var configuration = configuration(
-                kind, port, .h264(Self.size, parameterSets: material.parameterSets), nil)
+                kind, port, .h264(.h264(Self.size), parameterSets: material.parameterSets), nil)
             configuration.connectTimeout = 200_000_000
             configuration.queueDuration = 1_000_000_000
             let stream = try MovieStream(configuration) { state in
@@ -176,7 +176,7 @@ import Testing
     /// As the system's look-up of a server's name may, which nobody can end.
     @Test func aConnectionThatHangsHoldsNoEndUp() async throws {
         let material = try await Material.h264(1, in: scratch)
-        let video = MovieVideo.h264(Self.size, parameterSets: material.parameterSets)
+        let video = MovieVideo.h264(.h264(Self.size), parameterSets: material.parameterSets)
         let gate = Semaphore()
         let isHeld = Mutex(false)
         let stream = try MovieStream(configuration(.rtsp, 1, video, nil)) { state in
@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test func whatCannotBeSentIsRefused() async throws {
-        let jpeg = MovieVideo.motionJPEG(Self.size)
+        let jpeg = MovieVideo.motionJPEG(.jpeg(Self.size))
         for url in ["http://a/b", "file:///tmp/x", "rtsp:", "", "/tmp/x.mp4", "tcp://127.0.0.1:1"] {
             #expect(throws: MovieError.self) { try MovieStream(StreamConfiguration(url, video: jpeg)) }
         }

@@ -60,8 +60,6 @@ def ring_frame(frame: RingFrame | RingSound) -> dict[str, Any]:
         "dropped": frame.dropped,
         "bytes": len(frame.payload),
         "source": frame.timestamp.source,
-        "mirrored": frame.mirrored,
-        "orientation": frame.orientation,
         "keyframe": frame.header.get("keyframe"),
         "zoom": frame.zoom,
     }
@@ -97,17 +95,17 @@ class Publisher:
             "<QQqqQQII", self.number - 1, self.number * self.step, 5, 6, 7, 0, self.count, 0
         )
         self.memory[at : at + 8] = struct.pack("<Q", self.number * 2)
-        self.memory[388:392] = struct.pack("<I", slot)
+        self.memory[452:456] = struct.pack("<I", slot)
         self._count()
 
     def end(self, why: int) -> None:
-        self.memory[392:396] = struct.pack("<I", why)
+        self.memory[456:460] = struct.pack("<I", why)
         self._count()
 
     def _count(self) -> None:
-        (count,) = struct.unpack("<I", self.memory[384:388])
-        self.memory[384:388] = struct.pack("<I", count + 1)
-        word = ctypes.c_char.from_buffer(self.memory, 384)
+        (count,) = struct.unpack("<I", self.memory[448:452])
+        self.memory[448:452] = struct.pack("<I", count + 1)
+        word = ctypes.c_char.from_buffer(self.memory, 448)
         self._libc.syscall(
             ctypes.c_long(202), ctypes.byref(word), ctypes.c_long(1), ctypes.c_long(1 << 30), None, None, None
         )

@@ -11,6 +11,7 @@ import unittest
 from typing import Any
 
 import vectors
+from camerabus import formats
 
 _SOURCE = """
 #include "camerabus_ring.h"
@@ -36,6 +37,13 @@ _FLAWS = (
     "notSealed kind sound".split()
 )
 _SOURCES = ("startOfExposure", "endOfFrame", "dequeue")
+_CODES = {
+    "colorPrimaries": ("primaries", formats._PRIMARIES),
+    "transferFunction": ("transfer_function", formats._TRANSFER_FUNCTIONS),
+    "yCbCrMatrix": ("matrix", formats._MATRICES),
+    "chromaLocation": ("chroma_location", formats._CHROMA_LOCATIONS),
+    "alignment": ("alignment", formats._ALIGNMENTS),
+}
 _u32, _u64, _i64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
 
 
@@ -48,9 +56,15 @@ class Plan(ctypes.Structure):
         *((name, _u32) for name in ("slots", "keep", "record_bytes", "table", "pixels")),
         *((name, _u64) for name in ("slot_bytes", "size")),
         *(("ring", ctypes.c_char * 17), ("stream", ctypes.c_char * 17)),
-        *(("device", ctypes.c_char * 33), ("rendition", ctypes.c_char * 65)),
+        *(("device", ctypes.c_char * 33), ("rendition", ctypes.c_char * 129)),
         *((name, _u32) for name in ("format", "width", "height", "plane_count")),
         ("planes", Plane * 8),
+        *((name, ctypes.c_uint8) for name in ("primaries", "transfer_function", "matrix", "is_full_range")),
+        *((name, ctypes.c_uint8) for name in ("chroma_location", "bits_per_component", "alignment", "mirrored")),
+        *((name, _u32) for name in ("orientation", "pixel_width", "pixel_height")),
+        *((name, _u32) for name in ("clean_x", "clean_y", "clean_width", "clean_height")),
+        *((name, _u32) for name in ("duration_numerator", "duration_denominator")),
+        ("meters_per_step", ctypes.c_double),
         *((name, _u32) for name in ("rate", "channels", "frame_bytes")),
         ("sample_format", ctypes.c_char * 17),
     ]
@@ -62,8 +76,8 @@ class RingFrame(ctypes.Structure):
         *((name, _u64) for name in ("stamp", "number", "skipped", "sequence", "captureSequence")),
         *((name, _i64) for name in ("monotonic", "realtime")),
         *((name, _u64) for name in ("generation", "dropped")),
-        *((name, _u32) for name in ("bytes", "source", "orientation")),
-        *((name, ctypes.c_int) for name in ("mirrored", "keyframe", "zoom")),
+        *((name, _u32) for name in ("bytes", "source")),
+        *((name, ctypes.c_int) for name in ("keyframe", "zoom")),
     ]
 
 
@@ -103,6 +117,8 @@ class CReader(unittest.TestCase):
                 self.assertEqual(result, 0)
                 planes = [{name: getattr(plane, name) for name, _ in Plane._fields_} for plane in plan.planes]
                 expect = case["expect"]
+                if plan.width:
+                    self.check_description(plan, expect)
                 self.assertEqual(planes[: plan.plane_count], expect.pop("planes"))
                 sound = expect.pop("sound", {"sampleFormat": "", "rate": 0, "channels": 0, "frameBytes": 0})
                 self.assertEqual(
@@ -111,6 +127,24 @@ class CReader(unittest.TestCase):
                 renamed = {"recordBytes": "record_bytes", "slotBytes": "slot_bytes"}
                 found = {name: getattr(plan, renamed.get(name, name)) for name in expect}
                 self.assertEqual({n: v.decode() if isinstance(v, bytes) else v for n, v in found.items()}, expect)
+
+    def check_description(self, plan: Plan, expect: dict[str, Any]) -> None:
+        """Takes out of `expect` what the source states of its pictures."""
+        words = {name: expect.pop(name, None) for name in _CODES}
+        stated = expect.pop("orientation", 0), expect.pop("mirrored", False), expect.pop("colorRange", "video")
+        self.assertEqual((plan.orientation, bool(plan.mirrored), ("video", "full")[plan.is_full_range]), stated)
+        for name, (member, known) in _CODES.items():
+            self.assertEqual(known.get(getattr(plan, member)), words[name], name)
+        bits = plan.bits_per_component
+        self.assertEqual(bits if 1 <= bits <= 64 else None, expect.pop("bitsPerComponent", None))
+        shape = expect.pop("pixelAspectRatio", "1:1")
+        self.assertEqual(f"{plan.pixel_width}:{plan.pixel_height}", shape)
+        area = [getattr(plan, f"clean_{name}") for name in ("x", "y", "width", "height")]
+        self.assertEqual(area, list((expect.pop("cleanAperture", None) or dict.fromkeys("abcd", 0)).values()))
+        duration = f"{plan.duration_numerator}/{plan.duration_denominator}"
+        self.assertEqual(duration, expect.pop("frameDuration", "0/0"))
+        if (meters := expect.pop("metersPerStep", None)) is not None:
+            self.assertEqual(plan.meters_per_step, meters)
 
     def test_readings(self) -> None:
         for case in self.cases("ring-readings"):
@@ -146,12 +180,11 @@ class CReader(unittest.TestCase):
     def facts(self, frame: RingFrame, sound: int) -> dict[str, Any]:
         facts = {name: getattr(frame, name) for name, _ in RingFrame._fields_ if name != "stamp"}
         if sound:
-            for name in ("mirrored", "orientation", "keyframe", "zoom"):
+            for name in ("keyframe", "zoom"):
                 del facts[name]
             facts["firstFrame"], facts["overruns"] = facts.pop("captureSequence"), facts.pop("dropped")
             return facts | {"frames": frame.bytes // sound, "source": {0: "status", 2: "read"}[frame.source]}
         facts["source"] = _SOURCES[frame.source]
-        facts["mirrored"] = bool(frame.mirrored)
         facts["zoom"] = frame.zoom / 1000
         facts["keyframe"] = None if frame.keyframe < 0 else bool(frame.keyframe)
         return facts

@@ -16,6 +16,7 @@ import vectors
 from camerabus import CaptureError, Frame, FrameSet, PreviewLayout, Reply, Sound, errors, video_orientation
 from camerabus.core import decode_reply, encode_request
 from camerabus.finding import candidates
+from camerabus.formats import FormatExtensions
 from camerabus.ring import RingFlaw, RingPlan, RingReader
 from camerabus.sequences import Continuity, FrameContinuity, MirrorState, SoundContinuity
 from test_ring import ring_frame
@@ -24,6 +25,15 @@ try:
     from jsonschema import Draft202012Validator
 except ImportError:
     Draft202012Validator = None
+
+
+def _members(extensions: FormatExtensions) -> dict[str, Any]:
+    """What was read of a header, as it stands there."""
+    members = {name: value for name, value in dataclasses.asdict(extensions).items() if value is not None}
+    for name, separator in (("pixelAspectRatio", ":"), ("frameDuration", "/")):
+        if (ratio := members.pop(name, None)) is not None and (name, ratio) != ("pixelAspectRatio", 1):
+            members[name] = f"{ratio.numerator}{separator}{ratio.denominator}"
+    return members
 
 
 @unittest.skipUnless((vectors.PROTOCOL / "vectors").is_dir(), "Protocol/vectors is not there")
@@ -155,6 +165,8 @@ class Vectors(unittest.TestCase):
             (frame.orientation, frame.mirrored, frame.dropped),
             (wanted["orientation"], wanted["mirrored"], wanted["dropped"]),
         )
+        names = [field.name for field in dataclasses.fields(FormatExtensions)]
+        self.assertEqual(_members(frame.extensions), {name: wanted[name] for name in names if name in wanted})
         self.assertEqual(frame.zoom, wanted.get("zoom", 1))
         for name in ("keyframe", "exposure", "buffer"):
             self.assertEqual(frame.header.get(name), wanted.get(name))
@@ -247,6 +259,7 @@ class Vectors(unittest.TestCase):
         plan = dataclasses.asdict(RingPlan.parse(head, memory))
         if plan["sound"] is None:
             del plan["sound"]
+        plan.update(plan.pop("description"))
         plan["planes"] = [dict(zip(("offset", "stride", "bytes"), plane)) for plane in plan["planes"]]
         self.assertEqual(plan, case["expect"])
 

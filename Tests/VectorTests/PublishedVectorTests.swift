@@ -126,7 +126,7 @@ extension StateMirror.Action {
 extension FrameHeader {
     // What was read, as the vectors write it.
     fileprivate var json: JSONValue {
-        .members([
+        let members: KeyValuePairs<String, JSONValue?> = [
             "v": 1, "device": .string(device), "rendition": .string(rendition), "stream": .string(stream),
             "sequence": JSONValue(sequence), "captureSequence": JSONValue(captureSequence),
             "generation": JSONValue(generation),
@@ -145,6 +145,8 @@ extension FrameHeader {
                     "bytes": JSONValue($0.bytes), "stamp": JSONValue($0.stamp),
                 ]
             },
-        ])
+        ]
+        guard case .object(let known) = JSONValue.members(members) else { return .null }
+        return .object(known.merging(extensions?.members ?? [:]) { $1 })
     }
 }

@@ -1,3 +1,4 @@
+import BusProtocol
 import CameraBusTesting
 import FrameRing
 import JSON
@@ -20,7 +21,7 @@ struct RingVectorTests {
         // What was read is written back as it was, but for what has no name and what changes.
         var bytes = [UInt8](repeating: 0, count: RingLayout.headBytes)
         bytes.withUnsafeMutableBytes { plan.write(to: $0) }
-        let named = plan.description.sound == nil ? 288 : 320
+        let named = plan.description.sound == nil ? 356 : 384
         #expect(bytes[..<named].elementsEqual(head[..<named]))
     }
 
@@ -76,7 +77,11 @@ struct RingVectorTests {
             "table": JSONValue(plan.tableOffset), "pixels": JSONValue(plan.pixelsOffset),
             "slotBytes": JSONValue(ring.slotBytes), "size": JSONValue(plan.size),
         ]
-        guard let sound = ring.sound, case .object(var members) = json else { return json }
+        guard case .object(var members) = json else { return json }
+        guard let sound = ring.sound else {
+            (members["orientation"], members["mirrored"]) = (JSONValue(ring.orientation), .bool(ring.isMirrored))
+            return .object(members.merging(ring.extensions?.members ?? [:]) { $1 })
+        }
         members["sound"] = [
             "sampleFormat": .string(sound.sampleFormat), "rate": JSONValue(sound.rate),
             "channels": JSONValue(sound.channels), "frameBytes": JSONValue(sound.frameBytes),
@@ -102,7 +107,6 @@ struct RingVectorTests {
             "monotonic": .integer(record.monotonic), "realtime": .integer(record.realtime),
             "generation": JSONValue(record.generation), "dropped": JSONValue(record.dropped),
             "bytes": JSONValue(record.bytes), "source": .string("\(record.timestampSource)"),
-            "mirrored": .bool(record.isMirrored), "orientation": JSONValue(record.orientation),
             "keyframe": record.isKeyframe.map(JSONValue.bool) ?? .null,
             "zoom": record.zoom % 1000 == 0 ? JSONValue(record.zoom / 1000) : .number(Double(record.zoom) / 1000),
         ]

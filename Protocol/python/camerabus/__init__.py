@@ -73,6 +73,7 @@ from .errors import (
 )
 from .fetching import LibraryPart
 from .finding import find_bus
+from .formats import Aperture, FormatExtensions
 from .frame import Frame
 from .frames import AsyncFrames, Frames
 from .host_frames import Clock, HostFrame, HostSet
@@ -184,6 +185,7 @@ __all__ = [
     "Event",
     "FinishedTake",
     "Format",
+    "FormatExtensions",
     "FormatUnsupported",
     "Frame",
     "FrameRateRange",

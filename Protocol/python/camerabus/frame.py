@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping
 
 from .errors import CaptureError, ProtocolError, VersionUnsupported
+from .formats import FormatExtensions
 from .values import Plane, Timestamp
 
 _INTERLEAVED = {"BGR3": 3, "RGB3": 3, "YUYV": 2, "UYVY": 2}
@@ -121,12 +122,19 @@ class Frame:
 
     @property
     def orientation(self) -> int:
-        """Degrees clockwise that the picture has to be turned to be upright."""
+        """Degrees clockwise that the picture has to be turned to be upright. If it is `mirrored`, left and right have
+        to be exchanged after that.
+        """
         return int(self.header.get("orientation", 0))
 
     @property
     def mirrored(self) -> bool:
         return bool(self.header.get("mirrored", False))
+
+    @property
+    def extensions(self) -> FormatExtensions:
+        """What the source states about its pictures: their colours, the shape of their pixels, their rate."""
+        return FormatExtensions.parse(self.header)
 
     @property
     def keyframe(self) -> bool | None:

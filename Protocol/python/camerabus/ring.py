@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .errors import CaptureError, ProtocolError
+from .formats import head_members
 from .frame import Frame
 from .futex import WaitWord
 from .piece import Sound
@@ -23,7 +24,7 @@ SECOND = 1_000_000_000
 Order = Literal["newest", "next"]
 
 _MAGIC = b"CAMBRING"
-_COUNT, _NEWEST, _CLOSED = 384 // 4, 388 // 4, 392 // 4
+_COUNT, _NEWEST, _CLOSED = 448 // 4, 452 // 4, 456 // 4
 _SOURCES = ("startOfExposure", "endOfFrame", "dequeue")
 _SOUND_SOURCES = {0: "status", 2: "read"}
 _GET_SEALS, _SEAL_SHRINK = getattr(fcntl, "F_GET_SEALS", 1034), getattr(fcntl, "F_SEAL_SHRINK", 2)
@@ -72,6 +73,8 @@ class RingPlan:
     size: int
     #: None: its frames are pictures.
     sound: RingSoundFormat | None = None
+    #: What the source states of its pictures: members of a frame's header.
+    description: dict[str, Any] = field(default_factory=dict, hash=False)
 
     @staticmethod
     def parse(head: bytes, memory_bytes: int) -> RingPlan:
@@ -96,18 +99,18 @@ class RingPlan:
                 raise RingFlaw("text") from None
 
         _need(head[:8] == _MAGIC, "magic")
-        _need(u32(8) == 1, "version")
-        _need(u32(288) <= 1, "kind")
-        _need(1 <= u32(188) <= 8, "planes")
+        _need(u32(8) == 2, "version")
+        _need(u32(352) <= 1, "kind")
+        _need(1 <= u32(252) <= 8, "planes")
         plan = RingPlan(
             ring=text(48, 16),
             stream=text(64, 16),
             device=text(80, 32),
-            rendition=text(112, 64),
-            format=u32(176),
-            width=u32(180),
-            height=u32(184),
-            planes=tuple((u32(at), u32(at + 4), u32(at + 8)) for at in range(192, 192 + 12 * u32(188), 12)),
+            rendition=text(112, 128),
+            format=u32(240),
+            width=u32(244),
+            height=u32(248),
+            planes=tuple((u32(at), u32(at + 4), u32(at + 8)) for at in range(256, 256 + 12 * u32(252), 12)),
             slots=u32(12),
             keep=u32(16),
             recordBytes=u32(20),
@@ -115,7 +118,8 @@ class RingPlan:
             pixels=u32(28),
             slotBytes=u64(32, "slotBytes"),
             size=u64(40, "size"),
-            sound=RingSoundFormat(text(304, 16), u32(292), u32(296), u32(300)) if u32(288) else None,
+            sound=RingSoundFormat(text(368, 16), u32(356), u32(360), u32(364)) if u32(352) else None,
+            description={} if u32(352) else head_members(head),
         )
         plan._check(memory_bytes)
         return plan
@@ -333,8 +337,7 @@ class RingReader:
             "width": plan.width,
             "height": plan.height,
             "planes": [{"offset": 0, "stride": 0, "bytes": size}] if plan.isCompressed else self._planes,
-            "orientation": (flags >> 3 & 3) * 90,
-            "mirrored": bool(flags & 4),
+            **plan.description,
             "sequence": record[1],
             "captureSequence": record[2],
             "generation": record[5],

@@ -70,9 +70,10 @@ public final class RingConnection {
             planes: ring.planes.map {
                 FrameHeader.Plane(
                     offset: $0.offset, stride: $0.stride, bytes: ring.isCompressed ? record.bytes : $0.bytes)
-            }, orientation: record.orientation, mirrored: record.isMirrored, dropped: record.dropped,
+            }, orientation: ring.orientation, mirrored: ring.isMirrored, dropped: record.dropped,
             keyframe: record.isKeyframe)
         header.zoom = Double(record.zoom) / 1000
+        header.extensions = ring.extensions
         return header
     }
 

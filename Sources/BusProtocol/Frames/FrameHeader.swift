@@ -64,8 +64,12 @@ public struct FrameHeader: Hashable, Sendable {
     public var height: Int
     public var planes: [Plane]
     /// Degrees clockwise that the picture has to be turned to be upright: 0, 90, 180 or 270.
+    /// If it is mirrored, left and right have to be exchanged after that.
     public var orientation: Int
     public var mirrored: Bool
+    /// What the source states of the pictures beside that; nil: the publisher doesn't know of it (feature
+    /// `formatDescriptions`).
+    public var extensions: FormatExtensions?
     /// Frames that this rendition left out so far, within `stream`.
     public var dropped: UInt64
     /// For formats with frames that build on others; nil: each stands for itself.
@@ -132,6 +136,7 @@ extension FrameHeader {
         orientation = try Self.member(json, "orientation", \.size)
         mirrored = try Self.member(json, "mirrored", \.bool)
         dropped = try Self.member(json, "dropped", \.counter)
+        extensions = json["colorRange"] == nil ? nil : FormatExtensions(json)
         keyframe = json["keyframe"]?.bool
         if let value = json["zoom"]?.double, value >= 1 { zoom = value }
         if let value = json["exposure"], !value.isNull { exposure = value }

@@ -18,6 +18,8 @@ public struct FrameHeaderWriter: Sendable {
         public var planes: [FrameHeader.Plane]?
         public var orientation: Int
         public var mirrored: Bool
+        /// nil: nothing is said.
+        public var extensions: FormatExtensions?
         /// `startOfExposure`, `endOfFrame` or `dequeue`.
         public var timestampSource: String
         /// The ring in which the pictures lie; nil: they follow the header.
@@ -25,8 +27,8 @@ public struct FrameHeaderWriter: Sendable {
 
         public init(
             device: String, rendition: String, stream: String, format: String, width: Int, height: Int,
-            planes: [FrameHeader.Plane]?, orientation: Int = 0, mirrored: Bool = false, timestampSource: String,
-            ring: String? = nil
+            planes: [FrameHeader.Plane]?, orientation: Int = 0, mirrored: Bool = false,
+            extensions: FormatExtensions? = nil, timestampSource: String, ring: String? = nil
         ) {
             self.device = device
             self.rendition = rendition
@@ -37,6 +39,7 @@ public struct FrameHeaderWriter: Sendable {
             self.planes = planes
             self.orientation = orientation
             self.mirrored = mirrored
+            self.extensions = extensions
             self.timestampSource = timestampSource
             self.ring = ring
         }
@@ -81,6 +84,7 @@ public struct FrameHeaderWriter: Sendable {
         writer.raw(#","orientation":"#)
         writer.integer(Int64(picture.orientation))
         picture.mirrored ? writer.raw(#","mirrored":true"#) : writer.raw(#","mirrored":false"#)
+        if let extensions = picture.extensions { Self.write(extensions, to: &writer) }
         if let planes = picture.planes {
             writer.raw(#","planes":["#)
             for (index, plane) in planes.enumerated() {
@@ -165,6 +169,16 @@ public struct FrameHeaderWriter: Sendable {
     /// Lends the header written last.
     public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try writer.bytes.withUnsafeBytes(body)
+    }
+
+    private static func write(_ extensions: FormatExtensions, to writer: inout JSONWriter) {
+        for member in FormatExtensions.Member.allCases {
+            guard let value = extensions.value(member) else { continue }
+            writer.raw(",")
+            writer.string(member.rawValue)
+            writer.raw(":")
+            writer.value(value)
+        }
     }
 
     private static func write(_ plane: FrameHeader.Plane, to writer: inout JSONWriter) {

@@ -1,6 +1,6 @@
 extension Rendition {
     /// The longest text that is read, in bytes.
-    public static let maxTextBytes = 64
+    public static let maxTextBytes = 128
     /// The largest width and height that can be asked for, in pixels.
     public static let maxDimension = 16384
     /// The highest rate that can be asked for, in frames a second.

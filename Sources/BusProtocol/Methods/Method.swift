@@ -113,4 +113,7 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case remotePermission
     /// Rigs and profiles have an `owner`, and a session's priority above 0 needs an administrator.
     case owners
+    /// What a source states about its pictures, in the headers of frames and the heads of rings: `colorRange` and what
+    /// else ``FormatExtensions`` has.
+    case formatDescriptions
 }

@@ -235,29 +235,55 @@ extension TopicTable {
 
     static let count = Schema.integer(min: 0)
 
-    static let picture: [Schema.Property] = [
-        .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
-        .required("rendition", .string(minLength: 1)), .required("stream", .string(minLength: 1)),
-        .required("sequence", count), .required("captureSequence", count), .required("generation", count),
-        .required(
-            "timestamp",
+    static let picture: [Schema.Property] =
+        [
+            .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
+            .required("rendition", .string(minLength: 1)), .required("stream", .string(minLength: 1)),
+            .required("sequence", count), .required("captureSequence", count), .required("generation", count),
+            .required(
+                "timestamp",
+                .object(
+                    [
+                        .required("monotonic", .reference("Nanoseconds")),
+                        .required("realtime", .integer().described("CLOCK_REALTIME, nanoseconds.")),
+                        .required("source", .choice(["startOfExposure", "endOfFrame", "dequeue"])),
+                    ], additional: true)),
+            .required("format", .reference("PixelFormat")), .required("width", .integer(min: 1)),
+            .required("height", .integer(min: 1)),
+            .required(
+                "planes",
+                .array(
+                    of: .object(
+                        [.required("offset", count), .required("stride", count), .required("bytes", count)],
+                        additional: true), min: 1)), .required("orientation", .integer(min: 0, max: 270)),
+            .required("mirrored", .boolean), .required("dropped", count), .optional("keyframe", .boolean),
+            .optional("zoom", .number(min: 1)),
+            .optional("exposure", .any),
+        ] + description
+
+    private static func words<Word: RawRepresentable<String> & CaseIterable>(_ words: Word.Type) -> Schema {
+        .choice(words.allCases.map(\.rawValue))
+    }
+
+    /// What the source states about its pictures.
+    private static let description: [Schema.Property] = [
+        .optional("colorPrimaries", words(ColorPrimaries.self)),
+        .optional("transferFunction", words(TransferFunction.self)),
+        .optional("yCbCrMatrix", words(YCbCrMatrix.self)),
+        .optional("colorRange", words(VideoColorRange.self)),
+        .optional("chromaLocation", words(ChromaLocation.self)),
+        .optional("bitsPerComponent", .integer(min: 1, max: 64)),
+        .optional("alignment", words(FormatExtensions.Alignment.self)),
+        .optional("pixelAspectRatio", .string(minLength: 3).described("A pixel's width and height: 64:45.")),
+        .optional(
+            "cleanAperture",
             .object(
                 [
-                    .required("monotonic", .reference("Nanoseconds")),
-                    .required("realtime", .integer().described("CLOCK_REALTIME, nanoseconds.")),
-                    .required("source", .choice(["startOfExposure", "endOfFrame", "dequeue"])),
+                    .required("x", count), .required("y", count), .required("width", .integer(min: 1)),
+                    .required("height", .integer(min: 1)),
                 ], additional: true)),
-        .required("format", .reference("PixelFormat")), .required("width", .integer(min: 1)),
-        .required("height", .integer(min: 1)),
-        .required(
-            "planes",
-            .array(
-                of: .object(
-                    [.required("offset", count), .required("stride", count), .required("bytes", count)],
-                    additional: true), min: 1)), .required("orientation", .integer(min: 0, max: 270)),
-        .required("mirrored", .boolean), .required("dropped", count), .optional("keyframe", .boolean),
-        .optional("zoom", .number(min: 1)),
-        .optional("exposure", .any),
+        .optional("frameDuration", .reference("FrameDuration")),
+        .optional("metersPerStep", .number(min: 0)),
     ]
 
     private static let frame = Schema.object(picture, additional: true).described("A picture follows.")

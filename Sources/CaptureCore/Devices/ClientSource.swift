@@ -28,8 +28,9 @@ public struct ClientSource: Hashable, Sendable {
 
     /// How its frames lie in memory; nil for one that is too large, or of another format.
     public var layout: FrameLayout? {
-        guard Self.pixelFormats.contains(format.pixelFormat),
-            let layout = FrameLayout.packed(format.pixelFormat, format.dimensions),
+        var description = FormatDescription(pixelFormat: format.pixelFormat, dimensions: format.dimensions)
+        description.frameDuration = frameDuration
+        guard Self.pixelFormats.contains(format.pixelFormat), let layout = FrameLayout.packed(description),
             layout.totalBytes <= Self.maximumFrameBytes
         else { return nil }
         return layout

@@ -1,10 +1,5 @@
-import BusProtocol
+public import BusProtocol
 public import JSON
-
-/// How luma is written: `420v` of AVFoundation is video range, `420f` full range.
-public enum VideoColorRange: String, Hashable, Sendable, CaseIterable {
-    case video, full
-}
 
 /// How a camera finds its focus: AVFoundation's `AVCaptureDevice.Format.AutoFocusSystem`.
 public enum AutoFocusSystem: String, Hashable, Sendable, CaseIterable {

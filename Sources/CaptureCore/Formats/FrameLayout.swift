@@ -28,16 +28,26 @@ public struct PlaneLayout: Hashable, Sendable {
     }
 }
 
-/// How a frame lies in memory. For a compressed format there is one plane, whose `bytes` is the room set aside.
+/// What a frame is, and how it lies in memory. For a compressed format there is one plane, whose `bytes` is the room
+/// set aside.
 public struct FrameLayout: Hashable, Sendable {
-    public var pixelFormat: PixelFormat
-    public var dimensions: Dimensions
+    public var description: FormatDescription
     public var planes: [PlaneLayout]
 
-    public init(pixelFormat: PixelFormat, dimensions: Dimensions, planes: [PlaneLayout]) {
-        self.pixelFormat = pixelFormat
-        self.dimensions = dimensions
+    public init(_ description: FormatDescription, planes: [PlaneLayout]) {
+        self.description = description
         self.planes = planes
+    }
+
+    /// Of a source that says nothing else (``PixelFormat/defaultExtensions``).
+    public init(pixelFormat: PixelFormat, dimensions: Dimensions, planes: [PlaneLayout]) {
+        self.init(FormatDescription(pixelFormat: pixelFormat, dimensions: dimensions), planes: planes)
+    }
+
+    public var pixelFormat: PixelFormat { description.pixelFormat }
+    public var dimensions: Dimensions {
+        get { description.dimensions }
+        set { description.dimensions = newValue }
     }
 
     /// Bytes of the payload: all planes with what lies between them.
@@ -47,6 +57,12 @@ public struct FrameLayout: Hashable, Sendable {
     ///
     /// A compressed format gets room for three bytes a pixel, and at least 64 KiB.
     public static func packed(_ pixelFormat: PixelFormat, _ dimensions: Dimensions) -> FrameLayout? {
+        packed(FormatDescription(pixelFormat: pixelFormat, dimensions: dimensions))
+    }
+
+    /// The same for pictures of which more is said.
+    public static func packed(_ description: FormatDescription) -> FrameLayout? {
+        let (pixelFormat, dimensions) = (description.pixelFormat, description.dimensions)
         let (width, height) = (dimensions.width, dimensions.height)
         let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
         let planes: [(stride: Int, lines: Int)]
@@ -57,7 +73,7 @@ public struct FrameLayout: Hashable, Sendable {
         case .i420: planes = [(width, height), (halfWidth, halfHeight), (halfWidth, halfHeight)]
         case _ where pixelFormat.isCompressed:
             return FrameLayout(
-                pixelFormat: pixelFormat, dimensions: dimensions,
+                description,
                 planes: [PlaneLayout(offset: 0, stride: 0, bytes: max(width * height * 3, 65536))])
         default:
             guard let samples = pixelFormat.rawSamples else { return nil }
@@ -69,6 +85,6 @@ public struct FrameLayout: Hashable, Sendable {
             layouts.append(PlaneLayout(offset: offset, stride: plane.stride, bytes: plane.stride * plane.lines))
             offset += plane.stride * plane.lines
         }
-        return FrameLayout(pixelFormat: pixelFormat, dimensions: dimensions, planes: layouts)
+        return FrameLayout(description, planes: layouts)
     }
 }

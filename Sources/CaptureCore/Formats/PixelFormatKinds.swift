@@ -5,8 +5,10 @@ import BusProtocol
 extension PixelFormat {
     /// What the pictures of a format can be made into.
     enum Kind: Hashable {
-        /// Colour, as the device has processed it.
+        /// Colour, as the device has processed it: luma and chroma.
         case colour
+        /// The same as red, green and blue.
+        case rgb
         /// Colour that the sensor's pattern still has to be taken out of.
         case bayer
         /// Light and dark only.
@@ -38,7 +40,7 @@ extension PixelFormat {
     /// lacks it.
     var rank: Int {
         switch kind {
-        case .colour: 0
+        case .colour, .rgb: 0
         case .bayer: 1
         case .grey: 2
         case .opaque: 3
@@ -60,10 +62,10 @@ extension PixelFormat {
         add(.colour, .yuyv, "YUYV,YVYU,UYVY,VYUY,NV16,NV61,NM16,NM61,422P,YM16,YM61")
         add(.colour, .nv12, "NV12,NV21,NM12,NM21,420f")
         add(.colour, .i420, "YU12,YV12,YM12,YM21,411P,YUV9,YVU9")
-        add(.colour, .rgb, "RGB3")
-        add(.colour, .bgr, "BGR3,XR24,AR24,BGR4,BX24,BA24,RGB4,XB24,AB24,RX24,RA24,NV24,NV42,YM24,YM42")
-        add(.colour, .bgr, "YUV3,AYUV,XYUV,YUV4,VUYA,VUYX,YUVA,YUVX,RGBP,RGBR,RGB1,RGBO,AR15,XR15,AB15,XB15,RGBQ")
-        add(.colour, .bgr, "AR15-BE,XR15-BE,R444,AR12,XR12,AB12,XB12")
+        add(.colour, .bgr, "NV24,NV42,YM24,YM42,YUV3,AYUV,XYUV,YUV4,VUYA,VUYX,YUVA,YUVX")
+        add(.rgb, .rgb, "RGB3")
+        add(.rgb, .bgr, "BGR3,XR24,AR24,BGR4,BX24,BA24,RGB4,XB24,AB24,RX24,RA24,RGBP,RGBR,RGB1,RGBO,AR15,XR15")
+        add(.rgb, .bgr, "AB15,XB15,RGBQ,AR15-BE,XR15-BE,R444,AR12,XR12,AB12,XB12")
         add(.bayer, .bgr, "BA81,GBRG,GRBG,RGGB,BYR2,GB16,GR16,RG16,BG10,BG12,BG14,GB10,GB12,GB14,BA10,BA12,GR14")
         add(.bayer, .bgr, "RG10,RG12,RG14")
         add(.grey, .gray, "GREY,Y10,Y12,Y14,Y16,Y16 -BE")

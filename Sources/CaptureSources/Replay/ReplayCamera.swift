@@ -100,12 +100,13 @@ public final class ReplayCamera: UncontrolledSource {
     public func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {
         let (material, selection) = try opened("VIDIOC_STREAMON")
         endPlayer()
-        guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
+        let description = material.description(selection)
+        guard let layout = FrameLayout.packed(description) else {
             throw SourceError(
                 .refused, operation: "VIDIOC_STREAMON", errno: EINVAL,
                 message: "\(identity.bus): \(selection.pixelFormat.name) is not supported here; choose another format")
         }
-        let reader = try material.reader(selection)
+        let reader = try material.reader(description)
         let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))
         let (state, path) = (state, path)
         let again: () throws(SourceError) -> any ReplayReader = { () throws(SourceError) in
@@ -114,7 +115,7 @@ public final class ReplayCamera: UncontrolledSource {
                 throw SourceError(
                     .failed, operation: "replay", message: "\(path) has been replaced; it is opened again")
             }
-            return try material.reader(selection)
+            return try material.reader(description)
         }
         player = try ReplayPlayer(
             queue, layout, material.frameDuration, reader: reader, again: loops ? again : nil,

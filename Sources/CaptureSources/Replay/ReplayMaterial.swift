@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import FFmpeg
 import Glibc
@@ -157,13 +158,11 @@ struct ReplayMaterial {
     /// What decoded pictures become: what they are where that is a camera's format, else the nearest.
     private var decoded: (PixelFormat, String) {
         guard let format = track.format else { return (.nv12, "Y/UV 4:2:0") }
-        if track.range == .limited {
-            switch format {
-            case .yuv420p: return (.i420, "Planar YUV 4:2:0")
-            case .yuyv422: return (.yuyv, "YUYV 4:2:2")
-            case .uyvy422: return (.uyvy, "UYVY 4:2:2")
-            default: break
-            }
+        switch format {
+        case .yuv420p: return (.i420, "Planar YUV 4:2:0")
+        case .yuyv422: return (.yuyv, "YUYV 4:2:2")
+        case .uyvy422: return (.uyvy, "UYVY 4:2:2")
+        default: break
         }
         if format == .rgb24 { return (.rgb24, "24-bit RGB 8-8-8") }
         if format.isRGB { return (.bgr24, "24-bit BGR 8-8-8") }
@@ -171,9 +170,9 @@ struct ReplayMaterial {
     }
 
     /// What a format's pictures are to FFmpeg; nil for one that is stored so.
-    static func image(_ selection: FormatSelection) -> ImageDescription? {
+    static func image(_ description: FormatDescription) -> ImageDescription? {
         let format: ImageFormat
-        switch selection.pixelFormat {
+        switch description.pixelFormat {
         case .i420: format = .yuv420p
         case .yuyv: format = .yuyv422
         case .uyvy: format = .uyvy422
@@ -183,9 +182,9 @@ struct ReplayMaterial {
         case .grey: format = .gray8
         default: return nil
         }
-        let isFull = [.bgr24, .rgb24, .grey].contains(selection.pixelFormat)
         return ImageDescription(
-            format, width: selection.dimensions.width, height: selection.dimensions.height,
-            range: isFull ? .full : .limited)
+            format, width: description.dimensions.width, height: description.dimensions.height,
+            range: description.color.range == .full ? .full : .limited,
+            matrix: ColorMatrix(code: description.color.matrix?.code))
     }
 }

@@ -23,8 +23,8 @@ struct ReplayFrame {
 
 extension ReplayMaterial {
     /// Begins a pass in one of ``formats``.
-    func reader(_ selection: FormatSelection) throws(SourceError) -> any ReplayReader {
-        let image = Self.image(selection)
+    func reader(_ description: FormatDescription) throws(SourceError) -> any ReplayReader {
+        let image = Self.image(description)
         guard !isFolder else { return FolderReplayReader(pictures, image) }
         let reader: MovieReader
         do throws(MediaError) {

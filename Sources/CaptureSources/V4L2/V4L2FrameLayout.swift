@@ -11,7 +11,7 @@ extension FrameLayout {
         let pixelFormat = PixelFormat(code: format.pixelFormat)
         let shapes = V4L2PlaneShape.shapes(of: pixelFormat)
         self.init(
-            pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(format.width), height: Int(format.height)),
+            FormatDescription(format, pixelFormat: pixelFormat),
             planes: Self.contiguous(format, shapes, regions) ?? Self.separate(format, shapes, regions, pixelFormat))
     }
 

@@ -5,7 +5,7 @@ package import Video4Linux
 /// How the regions of a driver's buffer come together in one slot: each region's picture, one after the other.
 package struct V4L2SlotPlan {
     /// How a frame lies in its slot.
-    package let layout: FrameLayout
+    package var layout: FrameLayout
     /// Bytes that a slot needs.
     package let bytes: Int
     private let parts: [Part]
@@ -26,7 +26,7 @@ package struct V4L2SlotPlan {
             let room = regions.first ?? 0
             parts = [Part(offset: 0, room: room, padding: 0)]
             layout = FrameLayout(
-                pixelFormat: spread.pixelFormat, dimensions: spread.dimensions,
+                spread.description,
                 planes: [PlaneLayout(offset: 0, stride: 0, bytes: room)])
             bytes = room
             return
@@ -49,7 +49,7 @@ package struct V4L2SlotPlan {
             offset += room
         }
         self.parts = parts
-        layout = FrameLayout(pixelFormat: spread.pixelFormat, dimensions: spread.dimensions, planes: planes)
+        layout = FrameLayout(spread.description, planes: planes)
         bytes = offset
     }
 

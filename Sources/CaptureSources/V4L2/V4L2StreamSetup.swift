@@ -32,16 +32,18 @@ struct V4L2StreamSetup {
     /// nil if there is no saying how large a slot has to be, or if the driver has fewer buffers than there are slots.
     private func writeIntoSlots(_ allocate: SlotAllocator) throws(SourceError) -> (any FrameStream)? {
         var format = try translating(.streaming) { () throws(V4L2Error) in try node.format(type) }
-        guard var (memory, layout) = try slots(for: format, allocate) else { return nil }
+        var duration = try frameDuration()
+        guard var (memory, layout) = try slots(for: format, duration, allocate) else { return nil }
         let given = try translating(.streaming) { () throws(V4L2Error) in
             try node.requestUserBuffers(type, count: memory.slots.count)
         }
         do throws(SourceError) {
             // From here on nobody else can change it.
             let settled = try translating(.streaming) { () throws(V4L2Error) in try node.format(type) }
-            if settled != format {
-                format = settled
-                guard let again = try slots(for: format, allocate) else { throw refused }
+            let settledDuration = try frameDuration()
+            if settled != format || settledDuration != duration {
+                (format, duration) = (settled, settledDuration)
+                guard let again = try slots(for: format, duration, allocate) else { throw refused }
                 (memory, layout) = again
             }
             // A buffer that always has the same memory is made known to the kernel once, not for each frame.
@@ -49,11 +51,9 @@ struct V4L2StreamSetup {
             hold(memory)
             try populate(memory)
             let queue = V4L2BufferQueue(node, userMemory: memory.slots)
-            let duration = try translating(.streaming) { () throws(V4L2Error) in
-                let duration = try node.frameInterval(type).flatMap(FrameDuration.init)
+            try translating(.streaming) { () throws(V4L2Error) in
                 while let slot = memory.take() { try queue.enqueue(slot) }
                 try node.startStreaming(type)
-                return duration
             }
             return V4L2Stream(queue, layout, memory, frameDuration: duration, descriptor: node.descriptor)
         } catch {
@@ -70,14 +70,14 @@ struct V4L2StreamSetup {
         hold(nil)
         do throws(SourceError) {
             let format = try translating(.streaming) { () throws(V4L2Error) in try node.format(type) }
-            let plan = V4L2SlotPlan(format, regions: queue.buffers[0].map(\.count))
+            let duration = try frameDuration()
+            var plan = V4L2SlotPlan(format, regions: queue.buffers[0].map(\.count))
+            plan.layout.description.frameDuration = duration
             let memory = try allocate(plan.layout, plan.bytes)
             guard memory.slots.allSatisfy({ $0.count >= plan.bytes }) else { throw refused }
-            let duration = try translating(.streaming) { () throws(V4L2Error) in
-                let duration = try node.frameInterval(type).flatMap(FrameDuration.init)
+            try translating(.streaming) { () throws(V4L2Error) in
                 for index in queue.buffers.indices { try queue.enqueue(index) }
                 try node.startStreaming(type)
-                return duration
             }
             return V4L2CopyingStream(queue, plan, memory, frameDuration: duration, descriptor: node.descriptor)
         } catch {
@@ -86,13 +86,20 @@ struct V4L2StreamSetup {
         }
     }
 
+    private func frameDuration() throws(SourceError) -> FrameDuration? {
+        try translating(.streaming) { () throws(V4L2Error) in
+            try node.frameInterval(type).flatMap(FrameDuration.init)
+        }
+    }
+
     /// Slots as large as the driver wants its buffers.
     private func slots(
-        for format: V4L2Format, _ allocate: SlotAllocator
+        for format: V4L2Format, _ duration: FrameDuration?, _ allocate: SlotAllocator
     ) throws(SourceError) -> (any SlotMemory, FrameLayout)? {
         let bytes = format.planes.first.map { Int($0.sizeImage) } ?? 0
         guard bytes > 0 else { return nil }
-        let layout = FrameLayout(format, regions: [bytes])
+        var layout = FrameLayout(format, regions: [bytes])
+        layout.description.frameDuration = duration
         let memory = try allocate(layout, bytes)
         guard !memory.slots.isEmpty, memory.slots.allSatisfy({ $0.count >= bytes }) else { return nil }
         return (memory, layout)

@@ -193,7 +193,10 @@ public final class VirtualCamera: VideoSource {
         configure()
         endSensor()
         try faults.checkStart(operation, device: identity.bus)
-        guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
+        var description = FormatDescription(
+            pixelFormat: selection.pixelFormat, dimensions: selection.dimensions)
+        description.frameDuration = duration
+        guard let layout = FrameLayout.packed(description) else {
             throw SourceError(
                 .refused, operation: operation, errno: EINVAL,
                 message: "\(identity.bus): \(selection.pixelFormat.name) is not supported here; choose another format")

@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 
 /// The format table of a virtual camera, and how it chooses from it as a driver would.

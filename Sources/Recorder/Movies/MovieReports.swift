@@ -75,7 +75,7 @@ extension MovieVideo {
         let size: Dimensions
         var encoding: VideoSettings?
         switch self {
-        case .motionJPEG(let dimensions), .h264(let dimensions, _): size = dimensions
+        case .motionJPEG(let description), .h264(let description, _): size = description.dimensions
         case .raw(let layout): size = layout.dimensions
         case .encoded(_, let settings):
             size = Dimensions(width: settings.width, height: settings.height)

@@ -27,7 +27,11 @@ struct PictureTrackPlan: Hashable, Sendable {
     /// - Parameter isAskedFor: the ring has the rendition that was asked for, and not what the camera gives.
     static func decide(_ ring: RingDescription, _ request: MovieRequest, isAskedFor: Bool) -> Decision {
         let layout = FrameLayout(
-            pixelFormat: PixelFormat(code: ring.format), dimensions: Dimensions(width: ring.width, height: ring.height),
+            FormatDescription(
+                pixelFormat: PixelFormat(code: ring.format),
+                dimensions: Dimensions(width: ring.width, height: ring.height),
+                orientation: PictureOrientation(quarters: ring.orientation / 90, isMirrored: ring.isMirrored),
+                extensions: ring.extensions),
             planes: ring.planes.map { PlaneLayout(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) })
         let format = layout.pixelFormat
         let video = request.video
@@ -149,8 +153,10 @@ struct PictureTrackPlan: Hashable, Sendable {
 
     /// Whether pictures of another ring can follow on these.
     func isContinued(by other: PictureTrackPlan) -> Bool {
-        kind == other.kind && layout.pixelFormat == other.layout.pixelFormat
-            && layout.dimensions == other.layout.dimensions
+        let (description, next) = (layout.description, other.layout.description)
+        return kind == other.kind && description.pixelFormat == next.pixelFormat
+            && description.dimensions == next.dimensions && description.orientation == next.orientation
+            && description.color.matrix == next.color.matrix && description.color.range == next.color.range
             && (layout.pixelFormat.isCompressed || layout.planes == other.layout.planes)
     }
 
@@ -174,8 +180,8 @@ struct PictureTrackPlan: Hashable, Sendable {
     /// - Parameter parameterSets: of H.264.
     func video(_ request: MovieRequest, parameterSets: [UInt8], frameRate: Double) -> MovieVideo {
         switch kind {
-        case .motionJPEG: .motionJPEG(layout.dimensions)
-        case .h264: .h264(layout.dimensions, parameterSets: parameterSets)
+        case .motionJPEG: .motionJPEG(layout.description)
+        case .h264: .h264(layout.description, parameterSets: parameterSets)
         case .raw: .raw(layout)
         case .encoded: .encoded(layout, settings(request, frameRate: frameRate))
         }

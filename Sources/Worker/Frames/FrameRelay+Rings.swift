@@ -56,7 +56,8 @@ extension FrameRelay {
         let name = ringName(output)
         do throws(RingError) {
             let ring = try RenditionRing(
-                device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
+                device: device, output.rendition, stream: run.id, layout, planes: planes,
+                orientation: output.orientation(run), bytes: bytes,
                 lending: PayloadLender.slots,
                 sequence: departed[name] ?? 0, isRecorded: output.isRecorded)
             departed[name] = nil

@@ -36,11 +36,14 @@ final class NativeRing: SlotMemory {
         guard !overflow, let plan = PayloadPlan(layout, regions: [slotBytes]) else {
             throw Self.failure("the frames' layout lies outside of their memory")
         }
-        let description = RingDescription(
+        var description = RingDescription(
             ring: hexadecimal(randomBytes(8)), stream: stream, device: device,
             rendition: Rendition.Encoding.native.rawValue, format: layout.pixelFormat.code,
             width: layout.dimensions.width, height: layout.dimensions.height,
-            planes: Self.planes(plan, slotBytes), keep: 0, slots: 0, slotBytes: slotBytes)
+            planes: Self.planes(plan, slotBytes), extensions: layout.description.extensions, keep: 0, slots: 0,
+            slotBytes: slotBytes)
+        description.orientation = layout.description.orientation.quarters * 90
+        description.isMirrored = layout.description.orientation.isMirrored
         let writer: RingWriter
         do throws(RingError) {
             writer = try RingWriter(

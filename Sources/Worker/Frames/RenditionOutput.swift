@@ -135,8 +135,15 @@ final class RenditionOutput {
             FrameHeaderWriter.Picture(
                 device: device, rendition: output.subscribed.text, stream: run.id,
                 format: layout.pixelFormat.name, width: layout.dimensions.width, height: layout.dimensions.height,
-                planes: planes, mirrored: rendition.isVideoMirrored, timestampSource: run.timestampSource.rawValue,
-                ring: ring))
+                planes: planes, orientation: orientation(run).quarters * 90, mirrored: orientation(run).isMirrored,
+                extensions: layout.description.extensions, timestampSource: run.timestampSource.rawValue, ring: ring))
+    }
+
+    /// How its pictures have to be turned to be upright: what the device gives is passed on as it is, and what is made
+    /// of it is as its readers asked for it.
+    func orientation(_ run: CameraStream) -> PictureOrientation {
+        if case .passThrough = making { return run.layout.description.orientation }
+        return PictureOrientation(quarters: 0, isMirrored: rendition.isVideoMirrored)
     }
 
     /// Whether the frame is wanted at the rate that was asked for. Where frames build on one another only key frames
@@ -169,6 +176,8 @@ final class RenditionOutput {
     private static func making(_ rendition: Rendition, _ run: CameraStream) throws(BusError) -> Making {
         if isPassedThrough(rendition, run.layout.pixelFormat) { return .passThrough }
         let request = try resolve(rendition, for: run.layout)
-        return .converted(RenditionWork(try PictureConverter(from: run.layout, to: request)))
+        let work = RenditionWork(try PictureConverter(from: run.layout, to: request))
+        if let rate = rendition.rateMillionths { work.limitRate(rate) }
+        return .converted(work)
     }
 }

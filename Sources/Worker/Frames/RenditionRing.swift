@@ -15,8 +15,6 @@ final class RenditionRing {
     /// Frames that were published so far within the stream.
     private(set) var sequence: UInt64
 
-    private let isMirrored: Bool
-
     /// Frames that follow one before its slot is used again.
     private static let keep = 4
 
@@ -36,6 +34,7 @@ final class RenditionRing {
     /// - Parameters:
     ///   - layout: how the pictures lie in their slots.
     ///   - planes: where it isn't as the layout says; nil for a compressed picture.
+    ///   - orientation: as the frames' headers have it.
     ///   - bytes: of one frame at most.
     ///   - lending: slots that may be lent at a time.
     ///   - sequence: frames of this rendition that were published within the stream.
@@ -43,21 +42,23 @@ final class RenditionRing {
     ///     three quarters to the rings of cameras.
     init(
         device: String, _ rendition: Rendition, stream: String, _ layout: FrameLayout, planes: [FrameHeader.Plane]?,
-        bytes: Int, lending: Int, sequence: UInt64, isRecorded: Bool = false
+        orientation: PictureOrientation, bytes: Int, lending: Int, sequence: UInt64, isRecorded: Bool = false
     ) throws(RingError) {
         let (padded, overflow) = max(1, bytes).addingReportingOverflow(RingLayout.pageBytes - 1)
         guard !overflow else { throw .notARing(.slotBytes) }
-        let description = RingDescription(
+        var description = RingDescription(
             ring: hexadecimal(randomBytes(8)), stream: stream, device: device, rendition: rendition.description,
             format: layout.pixelFormat.code, width: layout.dimensions.width, height: layout.dimensions.height,
             planes: planes?.map { RingDescription.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
                 ?? [RingDescription.Plane(offset: 0, stride: 0, bytes: bytes)],
-            keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
+            extensions: layout.description.extensions, keep: 0, slots: 0,
+            slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
+        description.orientation = orientation.quarters * 90
+        description.isMirrored = orientation.isMirrored
         let ledger = RingLedger(filling: 1, keep: Self.keep, lending: lending)
         writer = try RingWriter(description, ledger, part: isRecorded ? 1 : 4)
         loans = Array(repeating: nil, count: writer.plan.description.slots)
         isNative = false
-        isMirrored = rendition.isVideoMirrored
         self.sequence = sequence
     }
 
@@ -66,7 +67,6 @@ final class RenditionRing {
         self.writer = writer
         loans = Array(repeating: nil, count: writer.plan.description.slots)
         isNative = true
-        isMirrored = false
         sequence = 0
     }
 
@@ -97,8 +97,7 @@ final class RenditionRing {
         let record = RingRecord(
             sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
             realtime: facts.realtime, generation: facts.generation, dropped: dropped, bytes: bytes,
-            timestampSource: RingRecord.TimestampSource(source), isMirrored: isMirrored,
-            isKeyframe: facts.isKeyframe, zoom: facts.zoom)
+            timestampSource: RingRecord.TimestampSource(source), isKeyframe: facts.isKeyframe, zoom: facts.zoom)
         guard let stamp = writer.publish(slot, record) else { return nil }
         sequence += 1
         return Publication(

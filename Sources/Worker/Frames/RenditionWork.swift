@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import Imaging
 import Synchronization
@@ -50,13 +51,21 @@ final class RenditionWork: @unchecked Sendable {
     var picture: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer.bytes.prefix(pictureBytes)) }
 
     /// How the planes lie in a picture.
-    let layout: FrameLayout
+    private(set) var layout: FrameLayout
     /// Used by the loop only: a thread will take the mailbox's frame, or is at it.
     var isScheduled = false
 
     init(_ converter: PictureConverter) {
         self.converter = converter
         layout = converter.outputLayout
+    }
+
+    /// No more than so many of its frames come in a million seconds.
+    func limitRate(_ rateMillionths: Int) {
+        guard let limit = FormatExtensions.Ratio(1_000_000, rateMillionths) else { return }
+        let own = layout.description.extensions.frameDuration
+        let isSlower = own.map { limit.numerator * $0.denominator > $0.numerator * limit.denominator } ?? false
+        if isSlower { layout.description.extensions.frameDuration = limit }
     }
 
     /// Puts a frame into the mailbox and takes out the one that lay there.

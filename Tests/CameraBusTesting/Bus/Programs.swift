@@ -123,6 +123,19 @@ public final class RunningProgram: Sendable {
     }
 }
 
+extension RunningProgram {
+    /// Runs a program of others to its end.
+    ///
+    /// - Parameter input: what it reads; nil: nothing.
+    public static func result(
+        _ program: String, _ arguments: [String], in scratch: TemporaryDirectory, input: [UInt8]? = nil
+    ) async throws -> ProgramResult {
+        let environment = ["PATH": CurrentProcess.environment("PATH") ?? "/usr/bin:/bin"]
+        return try await RunningProgram(program, arguments, environment: environment, scratch: scratch, input: input)
+            .end(by: .after(seconds: 120))
+    }
+}
+
 /// Waits for a descriptor, or one of two, to become readable.
 public func waitUntilReadable(_ descriptor: Int32, orEnd other: Int32 = -1, by deadline: Deadline) -> Bool {
     var items = [

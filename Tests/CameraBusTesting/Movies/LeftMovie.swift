@@ -38,7 +38,7 @@ public struct LeftMovie {
             part: 1,
             owner: LibraryOwner(uid: uid ?? CurrentProcess.uid, pid: 42, name: "a test"), lock: lock)
         try library.add(entry)
-        var configuration = MovieConfiguration(fileType, video: .motionJPEG(Self.size))
+        var configuration = MovieConfiguration(fileType, video: .motionJPEG(.jpeg(Self.size)))
         configuration.movieFragmentInterval = 5 * Self.interval
         let writer = try MovieWriter(path, configuration)
         var whole = [(size: 0, frames: 0)]

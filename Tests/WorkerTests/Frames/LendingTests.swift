@@ -19,7 +19,8 @@ struct LendingTests {
         let layout = try #require(FrameLayout.packed(.grey, Dimensions(width: 64, height: 36)))
         return try RenditionRing(
             device: "cam0", try Rendition(parsing: "native"), stream: "a", layout,
-            planes: [.init(offset: 0, stride: 64, bytes: Self.bytes)], bytes: Self.bytes, lending: PayloadLender.slots,
+            planes: [.init(offset: 0, stride: 64, bytes: Self.bytes)], orientation: .upright,
+            bytes: Self.bytes, lending: PayloadLender.slots,
             sequence: 0)
     }
 
