@@ -97,6 +97,8 @@ public final class MovieCopier {
             let copy = try newStream(track.pointee.codecpar)
             copy.pointee.time_base = track.pointee.time_base
             copy.pointee.avg_frame_rate = track.pointee.avg_frame_rate
+            copy.pointee.sample_aspect_ratio = track.pointee.sample_aspect_ratio
+            try PictureTurn.copy(from: track, to: copy)
         }
         if let cover { try addCover(cover) }
         var options: OpaquePointer?

@@ -113,7 +113,7 @@ public final class Muxer {
     /// - Parameter frameRate: frames a second that are to be expected.
     public func addVideo(
         _ video: StoredVideo, width: Int, height: Int, frameRate: Double, color: ColorTags,
-        pixelShape: PixelShape
+        pixelShape: PixelShape, turn: PictureTurn = .none
     ) throws(MediaError) -> Track {
         guard (1...16384).contains(width), (1...16384).contains(height) else {
             throw MediaError("avformat_new_stream", message: "a size of \(width)x\(height)")
@@ -128,6 +128,7 @@ public final class Muxer {
         color.write(to: parameters)
         parameters.pointee.sample_aspect_ratio = pixelShape.ratio
         track.pointee.sample_aspect_ratio = pixelShape.ratio
+        try turn.write(to: track, width: width, height: height)
         switch video {
         case .motionJPEG:
             parameters.pointee.codec_id = AV_CODEC_ID_MJPEG

@@ -28,6 +28,44 @@ public struct PictureTurn: Hashable, Sendable {
         self.init(number(0), number(1), number(3), number(4))
     }
 
+    /// Puts it into a track that is to be written. MP4 and MOV have a place for it.
+    ///
+    /// - Parameters:
+    ///   - width: of the pictures as they are stored.
+    ///   - height: likewise.
+    func write(to stream: UnsafeMutablePointer<AVStream>, width: Int, height: Int) throws(MediaError) {
+        guard self != .none else { return }
+        let bytes = 9 * MemoryLayout<Int32>.size
+        guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, bytes) else {
+            throw MediaError("av_stream_new_side_data", cffmpeg_no_memory())
+        }
+        var (a, b, c, d): (Int, Int, Int, Int)
+        switch quarters {
+        case 1: (a, b, c, d) = (0, 1, -1, 0)
+        case 2: (a, b, c, d) = (-1, 0, 0, -1)
+        case 3: (a, b, c, d) = (0, -1, 1, 0)
+        default: (a, b, c, d) = (1, 0, 0, 1)
+        }
+        if isMirrored { (a, c) = (-a, -c) }
+        // The picture's corner stays at the origin.
+        let x = max(0, -a * width) + max(0, -c * height)
+        let y = max(0, -b * width) + max(0, -d * height)
+        let one = 1 << 16
+        let matrix = [a * one, b * one, 0, c * one, d * one, 0, x * one, y * one, 1 << 30]
+        for (index, value) in matrix.enumerated() {
+            UnsafeMutableRawPointer(data).storeBytes(
+                of: Int32(clamping: value), toByteOffset: index * MemoryLayout<Int32>.size, as: Int32.self)
+        }
+    }
+
+    /// Copies it from one track to another, which is to be written.
+    static func copy(
+        from stream: UnsafeMutablePointer<AVStream>, to copy: UnsafeMutablePointer<AVStream>
+    ) throws(MediaError) {
+        let size = stream.pointee.codecpar.pointee
+        try PictureTurn(of: stream).write(to: copy, width: Int(size.width), height: Int(size.height))
+    }
+
     /// Of the part of the matrix that turns: x becomes a·x + c·y, and y becomes b·x + d·y. A matrix that does something
     /// else, such as a turn by ten degrees, counts as none.
     private init(_ a: Double, _ b: Double, _ c: Double, _ d: Double) {

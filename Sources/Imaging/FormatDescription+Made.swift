@@ -11,7 +11,9 @@ extension FormatDescription {
         extensions.bitsPerComponent = 8
         (extensions.alignment, extensions.cleanAperture, extensions.metersPerStep) = (nil, nil, nil)
         extensions.pixelAspectRatio = aspect(of: request)
-        return FormatDescription(pixelFormat: format, dimensions: request.dimensions, extensions: extensions)
+        return FormatDescription(
+            pixelFormat: format, dimensions: request.dimensions,
+            orientation: request.orientation.inverse.followed(by: orientation), extensions: extensions)
     }
 
     /// Pixels become wider or higher where the picture is stretched, and are turned with it.

@@ -1,3 +1,5 @@
+public import CaptureCore
+
 /// What can be told of a JPEG picture's markers without decoding it (ITU-T T.81, Annex B).
 public enum JPEGStream {
     /// True for a picture without Huffman tables (`DHT`), as many UVC cameras and AVI files have them: Motion JPEG
@@ -12,43 +14,69 @@ public enum JPEGStream {
     public static func insertHuffmanTables(
         _ jpeg: UnsafeRawBufferPointer, into output: PictureBuffer
     ) throws(ConversionError) -> Bool {
-        guard let gap = huffmanGap(jpeg) else { return false }
-        try output.reserve(jpeg.count + gap.bytes)
-        gap.fill(jpeg, into: output.room)
-        output.setCount(jpeg.count + gap.bytes)
+        guard let completion = completion(of: jpeg) else { return false }
+        try output.reserve(jpeg.count + completion.bytes)
+        completion.fill(jpeg, into: output.room)
+        output.setCount(jpeg.count + completion.bytes)
         return true
     }
 
-    /// How much longer a picture becomes at most by its Huffman tables.
-    public static var maximumGapBytes: Int { standardTables.count }
+    /// How much longer a picture becomes at most by what it lacks.
+    public static var mostMissingBytes: Int { standardTables.count + JPEGOrientationSegment.bytes }
 
-    /// Where a picture lacks its Huffman tables.
-    public struct HuffmanGap: Hashable, Sendable {
-        fileprivate var offset: Int
+    /// What a picture lacks: its Huffman tables, or the word on how it has to be turned.
+    public struct Completion: Hashable, Sendable {
+        /// Where the tables belong; nil: it has some.
+        fileprivate var tables: Int?
+        /// What stands behind its beginning; nil: it needs none.
+        fileprivate var orientation: JPEGOrientationSegment?
 
-        /// How much longer the picture is with the standard tables.
-        public var bytes: Int { standardTables.count }
+        /// How much longer the picture is with it.
+        public var bytes: Int {
+            (tables == nil ? 0 : standardTables.count) + (orientation == nil ? 0 : JPEGOrientationSegment.bytes)
+        }
 
-        /// Writes the picture with the standard tables put in: its own bytes and ``bytes`` more.
+        /// Writes the whole picture: its own bytes and ``bytes`` more.
         ///
         /// - Parameters:
         ///   - jpeg: the picture that this was found in.
         ///   - room: of that many bytes, at least.
         public func fill(_ jpeg: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) {
-            precondition(offset <= jpeg.count && room.count >= jpeg.count + bytes)
-            room.copyMemory(from: UnsafeRawBufferPointer(rebasing: jpeg[..<offset]))
-            standardTables.withUnsafeBytes { tables in
-                UnsafeMutableRawBufferPointer(rebasing: room[offset...]).copyMemory(from: tables)
+            precondition((tables ?? 2) <= jpeg.count && jpeg.count >= 2 && room.count >= jpeg.count + bytes)
+            var (read, written) = (0, 0)
+            func copy(to end: Int) {
+                UnsafeMutableRawBufferPointer(rebasing: room[written...])
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: jpeg[read..<end]))
+                (read, written) = (end, written + end - read)
             }
-            UnsafeMutableRawBufferPointer(rebasing: room[(offset + bytes)...])
-                .copyMemory(from: UnsafeRawBufferPointer(rebasing: jpeg[offset...]))
+            if let orientation {
+                copy(to: 2)
+                orientation.write(to: UnsafeMutableRawBufferPointer(rebasing: room[written...]))
+                written += JPEGOrientationSegment.bytes
+            }
+            if let tables {
+                copy(to: tables)
+                standardTables.withUnsafeBytes {
+                    UnsafeMutableRawBufferPointer(rebasing: room[written...]).copyMemory(from: $0)
+                }
+                written += standardTables.count
+            }
+            copy(to: jpeg.count)
         }
     }
 
-    /// Looks only at what comes before the first scan; nil for a picture that has tables, or whose markers make no
+    /// Looks only at what comes before the first scan; nil for a picture that lacks nothing, or whose markers make no
     /// sense.
-    public static func huffmanGap(_ jpeg: UnsafeRawBufferPointer) -> HuffmanGap? {
-        startOfScanWithoutTables(jpeg).map { HuffmanGap(offset: $0) }
+    ///
+    /// - Parameter orientation: how its pixels have to be turned. A picture with EXIF data of its own says that itself.
+    public static func completion(
+        of jpeg: UnsafeRawBufferPointer, orientation: PictureOrientation = .upright
+    ) -> Completion? {
+        var completion = Completion(tables: startOfScanWithoutTables(jpeg))
+        if orientation != .upright, JPEGOrientationSegment.isMissing(in: jpeg) {
+            completion.orientation = JPEGOrientationSegment(orientation)
+        }
+        return completion.bytes == 0 ? nil : completion
     }
 
     /// True if the picture begins as a JPEG does (`SOI`).

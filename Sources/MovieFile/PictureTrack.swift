@@ -94,7 +94,9 @@ final class PictureTrack {
             let size = description.dimensions
             return try muxer.addVideo(
                 stored, width: size.width, height: size.height, frameRate: frameRate,
-                color: ColorTags(description.color), pixelShape: PixelShape(description))
+                color: ColorTags(description.color), pixelShape: PixelShape(description),
+                turn: PictureTurn(
+                    quarters: description.orientation.quarters, isMirrored: description.orientation.isMirrored))
         }
         switch video {
         case .motionJPEG(let description): track = try stored(.motionJPEG, description)

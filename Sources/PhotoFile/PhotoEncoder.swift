@@ -25,6 +25,7 @@ public final class PhotoEncoder {
             case .dng: !available.raw.isEmpty
             }
         guard isAvailable else { throw Self.unavailable(making.fileType, layout.pixelFormat) }
+        let making = making.made(of: layout.description.orientation)
         self.layout = layout
         self.making = making
         switch making.fileType {

@@ -24,6 +24,16 @@ public struct PhotoMaking: Hashable, Sendable {
         self.thumbnail = thumbnail
     }
 
+    /// The same for pixels that have to be turned to be upright in the first place.
+    func made(of source: PictureOrientation) -> PhotoMaking {
+        let wish = PictureOrientation(quarters: orientation.rotationAngle / 90, isMirrored: isMirrored)
+        let whole = source.followed(by: wish)
+        var making = self
+        making.orientation = CaptureOrientation(rotationAngle: whole.quarters * 90)
+        making.isMirrored = whole.isMirrored
+        return making
+    }
+
     var turnsPixels: Bool { isTurned && fileType == .jpeg }
 
     /// EXIF's number for what is left to be turned by who shows the file.

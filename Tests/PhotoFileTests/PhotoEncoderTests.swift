@@ -89,8 +89,8 @@ private let size = Dimensions(width: 96, height: 64)
             for segment in parts.segments where segment.marker != 0xC4 { stripped.append(contentsOf: segment.bytes) }
             stripped.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[parts.scan...]))
         }
-        let tables = JPEGStream.maximumGapBytes
-        #expect(stripped.count == frame.bytes.count - tables)
+        let tables = stripped.withUnsafeBytes { JPEGStream.completion(of: $0)?.bytes }
+        #expect(tables.map { stripped.count + $0 } == frame.bytes.count)
         #expect(stripped.withUnsafeBytes { JPEGStream.lacksHuffmanTables($0) })
         frame.bytes = stripped
         let photo = try encode(frame, PhotoMaking(fileType: .jpeg))

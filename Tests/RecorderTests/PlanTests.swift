@@ -96,13 +96,14 @@ struct PlanTests {
 
     @Test("what is turned or has another size is encoded")
     func changed() throws {
-        #expect(try Self.asked(.motionJPEG, Self.request(orientation: 90)) == "i420;rotate=90")
+        #expect(try Self.asked(.motionJPEG, Self.request(.mp4, .h264, orientation: 90)) == "i420;rotate=90")
+        #expect(try Self.asked(.motionJPEG, Self.request(.mkv, orientation: 90)) == "i420;rotate=90")
         #expect(try Self.asked(.nv12, Self.request(orientation: 180)) == "i420;rotate=180")
         #expect(try Self.kind(.i420, Self.request(orientation: 90), isAskedFor: true) == .encoded)
         #expect(try Self.asked(.motionJPEG, Self.request(width: 320)) == "i420")
         #expect(try Self.kind(.motionJPEG, Self.request(width: 640)) == .motionJPEG)
-        #expect(try Self.isRefused(.h264, Self.request(orientation: 90)), "nothing decodes it")
-        #expect(try Self.isRefused(.motionJPEG, Self.request(.mp4, .passThrough, orientation: 90)))
+        #expect(try Self.isRefused(.h264, Self.request(.mkv, orientation: 90)), "nothing decodes it")
+        #expect(try Self.isRefused(.motionJPEG, Self.request(.mkv, .passThrough, orientation: 90)))
         #expect(try Self.isRefused(.motionJPEG, Self.request(.mp4, .passThrough, width: 320)))
         #expect(try Self.kind(.yuyv, Self.request(width: 320)) == .encoded)
         #expect(try Self.kind(.yuyv, Self.request(width: 640)) == .encoded)

@@ -27,6 +27,11 @@ public struct PictureOrientation: Hashable, Sendable {
         swapsSides ? Dimensions(width: size.height, height: size.width) : size
     }
 
+    /// What puts a picture back that was turned by this.
+    public var inverse: PictureOrientation {
+        PictureOrientation(quarters: isMirrored ? quarters : -quarters, isMirrored: isMirrored)
+    }
+
     /// Both in one, this one first.
     public func followed(by next: PictureOrientation) -> PictureOrientation {
         PictureOrientation(

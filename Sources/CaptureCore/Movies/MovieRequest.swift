@@ -206,6 +206,9 @@ public enum MovieFileType: String, Hashable, Sendable, CaseIterable {
     case mp4, mov
     /// Matroska.
     case mkv
+
+    /// Files say how pictures have to be turned when they are shown: by the matrix of a track.
+    public var tellsTurns: Bool { self != .mkv }
 }
 
 // MARK: In JSON

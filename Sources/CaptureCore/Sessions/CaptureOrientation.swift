@@ -3,6 +3,11 @@
 public enum CaptureOrientation: String, Hashable, Sendable, CaseIterable {
     case portrait, portraitUpsideDown, landscapeRight, landscapeLeft
 
+    /// - Parameter rotationAngle: 0, 90, 180 or 270; anything else is ``landscapeRight``.
+    public init(rotationAngle: Int) {
+        self = Self.allCases.first { $0.rotationAngle == rotationAngle } ?? .landscapeRight
+    }
+
     /// Degrees clockwise by which the device's picture is turned.
     public var rotationAngle: Int {
         switch self {

@@ -13,7 +13,7 @@ struct PictureTrackPlan: Hashable, Sendable {
     }
 
     var kind: Kind
-    /// As the pictures come.
+    /// As the pictures come; its orientation is the movie's, which a file tells of pictures that are stored unchanged.
     var layout: FrameLayout
 
     /// What to do with the pictures of a ring.
@@ -26,7 +26,7 @@ struct PictureTrackPlan: Hashable, Sendable {
 
     /// - Parameter isAskedFor: the ring has the rendition that was asked for, and not what the camera gives.
     static func decide(_ ring: RingDescription, _ request: MovieRequest, isAskedFor: Bool) -> Decision {
-        let layout = FrameLayout(
+        var layout = FrameLayout(
             FormatDescription(
                 pixelFormat: PixelFormat(code: ring.format),
                 dimensions: Dimensions(width: ring.width, height: ring.height),
@@ -35,15 +35,31 @@ struct PictureTrackPlan: Hashable, Sendable {
             planes: ring.planes.map { PlaneLayout(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) })
         let format = layout.pixelFormat
         let video = request.video
-        let isTurned = (request.orientation ?? 0) != 0 || request.mirrored == true
+        // What was asked for comes turned.
+        let turn =
+            isAskedFor
+            ? .upright
+            : layout.description.orientation.followed(
+                by: PictureOrientation(
+                    quarters: (request.orientation ?? 0) / 90, isMirrored: request.mirrored ?? false))
+        layout.description.orientation = turn
+        let isTurned = turn != .upright
+        let tellsTurns = request.url == nil && request.fileType.tellsTurns
         let isScaled =
             video.width.map { $0 != ring.width } ?? false || video.height.map { $0 != ring.height } ?? false
         func asIs(_ kind: Kind) -> Decision {
-            guard !isTurned, !isScaled else {
+            guard !isScaled else {
                 return .refuse(
                     .invalidParams(
-                        isTurned ? "orientation" : "settings.video.width",
-                        "pictures that are stored unchanged can't be rotated, mirrored or scaled; use h264"))
+                        "settings.video.width", "pictures that are stored unchanged can't be scaled; use h264"))
+            }
+            guard !isTurned || tellsTurns else {
+                let holder = request.url?.scheme.rawValue ?? request.fileType.rawValue
+                return .refuse(
+                    .invalidParams(
+                        "orientation",
+                        "\(holder) can't say that stored pictures have to be turned; use mp4 or mov, or h264, which "
+                            + "turns them"))
             }
             return .record(PictureTrackPlan(kind: kind, layout: layout))
         }
@@ -57,7 +73,7 @@ struct PictureTrackPlan: Hashable, Sendable {
             (rendition.width, rendition.height) = (size?.width, size?.height)
             return .ask(rendition)
         }
-        let isReady = isAskedFor || !isTurned
+        let isReady = !isTurned
         // What the camera has compressed is held as it comes: it is made smaller, and encoded, when a photo is taken.
         if request.live != nil {
             guard isReady, format == .motionJPEG || format == .jpeg else {
@@ -80,13 +96,13 @@ struct PictureTrackPlan: Hashable, Sendable {
             }
             return asIs(.raw)
         case .automatic:
-            if let kind = storedKind(format, request), !isTurned, !isScaled { return asIs(kind) }
+            if let kind = storedKind(format, request), !isTurned || tellsTurns, !isScaled { return asIs(kind) }
             if format == .h264 { return asIs(.h264) }
         case .h264:
             // Nothing here decodes it.
             if format == .h264 { return asIs(.h264) }
         case .raw:
-            if isReady, canHold(format, request.fileType) {
+            if isReady || tellsTurns, canHold(format, request.fileType) {
                 return .record(PictureTrackPlan(kind: .raw, layout: layout))
             }
             return request.fileType == .mp4

@@ -44,7 +44,7 @@ extension FrameRelay {
         case .passThrough:
             (layout, planes) = (run.layout, run.payloadPlan.planes)
             bytes = run.payloadPlan.maximumBytes
-            if output.rendition.encoding == .jpeg { bytes += JPEGStream.maximumGapBytes }
+            if output.rendition.encoding == .jpeg { bytes += JPEGStream.mostMissingBytes }
         case .converted(let work):
             layout = work.layout
             bytes = layout.totalBytes
@@ -115,13 +115,15 @@ extension FrameRelay {
         guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed) else { return nil }
         // Motion JPEG may leave its Huffman tables out.
         let picture = output.rendition.encoding == .jpeg ? frame.regions.first?.prefix(count) : nil
-        let gap = picture.flatMap { JPEGStream.huffmanGap(UnsafeRawBufferPointer(rebasing: $0)) }
+        let completion = picture.flatMap {
+            JPEGStream.completion(of: UnsafeRawBufferPointer(rebasing: $0), orientation: orientation)
+        }
         return ring.publish(
             frame.facts, dropped: output.dropped, timestampSource,
-            bytes: count + (gap?.bytes ?? 0)
+            bytes: count + (completion?.bytes ?? 0)
         ) { room in
-            if let gap, let picture {
-                gap.fill(UnsafeRawBufferPointer(rebasing: picture), into: room)
+            if let completion, let picture {
+                completion.fill(UnsafeRawBufferPointer(rebasing: picture), into: room)
             } else {
                 plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: room)
             }

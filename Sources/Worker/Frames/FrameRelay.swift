@@ -337,13 +337,17 @@ final class FrameRelay {
         }
     }
 
-    // Motion JPEG may leave its Huffman tables out. Without memory for them, the picture is published unchanged.
+    /// Of the device's own pictures.
+    var orientation: PictureOrientation { run?.layout.description.orientation ?? .upright }
+
+    // Motion JPEG may leave its Huffman tables out, and doesn't say how it has to be turned. Without memory for that,
+    // the picture is published unchanged.
     private func completeJPEG() -> Message {
         if completed.count > 0 { return completed }
         return native.withUnsafeBytes { picture in
-            guard let gap = JPEGStream.huffmanGap(picture) else { return native }
-            let isFilled = lender.memory.fill(completed, count: picture.count + gap.bytes) {
-                gap.fill(picture, into: $0)
+            guard let completion = JPEGStream.completion(of: picture, orientation: orientation) else { return native }
+            let isFilled = lender.memory.fill(completed, count: picture.count + completion.bytes) {
+                completion.fill(picture, into: $0)
             }
             return isFilled ? completed : native
         }

@@ -51,14 +51,16 @@ extension ProcessTests {
 
         /// How far the middles of the colours are from those of the film, at most.
         private func difference(
-            _ pixels: [UInt8], _ size: (width: Int, height: Int), from film: [UInt8], channels: [Int] = [0, 1, 2]
+            _ pixels: [UInt8], _ size: (width: Int, height: Int), from film: [UInt8], channels: [Int] = [0, 1, 2],
+            film isQuarter: Bool = false
         ) -> Int {
             guard pixels.count == size.width * size.height * channels.count else { return 256 }
-            let places = zip(Self.middles(size.width, size.height), Self.middles(Self.width, Self.height))
+            let (width, height) = isQuarter ? (Self.height, Self.width) : (Self.width, Self.height)
+            let places = zip(Self.middles(size.width, size.height), Self.middles(width, height))
             return places.flatMap { ours, theirs in
                 channels.indices.map { index in
                     let own = Int(pixels[(ours.y * size.width + ours.x) * channels.count + index])
-                    return abs(own - Int(film[(theirs.y * Self.width + theirs.x) * 3 + channels[index]]))
+                    return abs(own - Int(film[(theirs.y * width + theirs.x) * 3 + channels[index]]))
                 }
             }.max() ?? 256
         }
@@ -112,6 +114,141 @@ extension ProcessTests {
                 let seen = try await pixels(path, bus)
                 #expect(difference(seen, (Self.width, Self.height), from: wanted) <= 6, "\(file)")
             }
+            try await bus.stop()
+        }
+
+        /// The matrix of a track (`tkhd`), and what a header says of such pictures.
+        private static let turns: [(name: String, matrix: [Int32], orientation: Int, mirrored: Bool)] = [
+            ("none", [1, 0, 0, 1], 0, false), ("quarter", [0, 1, -1, 0], 90, false),
+            ("half", [-1, 0, 0, -1], 180, false),
+            ("three quarters", [0, -1, 1, 0], 270, false), ("mirrored", [-1, 0, 0, 1], 0, true),
+            ("mirrored quarter", [0, 1, 1, 0], 90, true),
+        ]
+
+        private func turn(_ path: String, _ matrix: [Int32]) throws {
+            var bytes = try File.read(path, limit: 1 << 24)
+            let name = Array("tkhd".utf8)
+            let box = try #require(bytes.indices.dropLast(80).first { bytes[$0...].starts(with: name) })
+            let (a, b, c, d) = (matrix[0] << 16, matrix[1] << 16, matrix[2] << 16, matrix[3] << 16)
+            for (index, value) in [a, b, 0, c, d, 0, 0, 0, 1 << 30].enumerated() {
+                for byte in 0..<4 {
+                    bytes[box + 44 + 4 * index + byte] = UInt8(truncatingIfNeeded: value >> (24 - 8 * Int32(byte)))
+                }
+            }
+            try File.replace(path, with: bytes, mode: 0o600)
+        }
+
+        @Test(arguments: turns.indices.map { ($0, "mjpeg") } + [(1, "libx264"), (5, "libx264")])
+        func `a film's turn reaches every reader, photo and movie`(_ index: Int, _ codec: String) async throws {
+            let turn = Self.turns[index]
+            let folder = try TemporaryDirectory()
+            let film = "\(folder.path)/film.mov"
+            let bus = try await BusHarness(virtual: 0, arguments: ["--replay", film])
+            try await make("\(folder.path)/colors.mp4", "smpte170m", codec == "mjpeg" ? "pc" : "tv", bus)
+            try await ffmpeg(
+                ["-i", "\(folder.path)/colors.mp4", "-c:v", codec, "-q:v", "2", "-pix_fmt"]
+                    + [codec == "mjpeg" ? "yuvj420p" : "yuv420p", "\(folder.path)/turned.mov"], bus)
+            try self.turn("\(folder.path)/turned.mov", turn.matrix)
+            rename("\(folder.path)/turned.mov", film)
+            try await bus.wait(for: "state/device/film/") { $0?["connected"] == true }
+            let wanted = try await pixels(film, bus)
+            let isQuarter = turn.orientation % 180 != 0
+            let (width, height) = isQuarter ? (Self.height, Self.width) : (Self.width, Self.height)
+            func isUpright(_ path: String, _ what: String, width: Int = width, height: Int = height) async throws {
+                let pixels = try await pixels(path, bus)
+                #expect(pixels.count == width * height * 3, "\(what)")
+                let most = difference(pixels, (width, height), from: wanted, film: isQuarter)
+                #expect(most <= 8, "\(what): \(turn.name)")
+            }
+
+            let native = try FrameReader(bus, "film", "native").next().header
+            #expect(native["orientation"] == JSONValue(turn.orientation) && native["mirrored"] == .bool(turn.mirrored))
+            #expect(native["width"] == JSONValue(Self.width) && native["height"] == JSONValue(Self.height))
+            let rgb = try FrameReader(bus, "film", "rgb").next()
+            #expect(rgb.header["orientation"] == 0 && rgb.header["mirrored"] == false)
+            #expect(rgb.header["width"] == JSONValue(width) && rgb.header["height"] == JSONValue(height))
+            let payload = rgb.payload.withUnsafeBytes { Array($0) }
+            #expect(difference(payload, (width, height), from: wanted, film: isQuarter) <= 8)
+
+            for rendition in ["jpeg", "jpeg:\(width / 2)x0"] {
+                let frame = try FrameReader(bus, "film", rendition).next()
+                let isWhole = rendition == "jpeg"
+                if isWhole, codec == "mjpeg" {
+                    #expect(frame.header["orientation"] == JSONValue(turn.orientation))
+                } else {
+                    #expect(frame.header["orientation"] == 0)
+                }
+                let file = "\(folder.path)/frame.jpg"
+                try File.replace(file, with: frame.payload.withUnsafeBytes { Array($0) }, mode: 0o600)
+                try await isUpright(
+                    file, rendition, width: isWhole ? width : width / 2, height: isWhole ? height : height / 2)
+            }
+            let photo = "\(folder.path)/photo.jpg"
+            let taken = try await bus.run("camerabus", ["photo", "film", "-o", photo])
+            #expect(taken.status == 0, "\(taken)")
+            try await isUpright(photo, "photo")
+
+            var movies = [("encoded.mp4", ["--codec", "h264"]), ("encoded.mkv", [])]
+            if codec == "mjpeg" {
+                movies = [
+                    ("encoded.mp4", ["--codec", "h264"]), ("stored.mov", ["--codec", "passThrough"]),
+                    ("stored.mp4", []),
+                ]
+            }
+            for (file, options) in movies {
+                let path = "\(folder.path)/\(file)"
+                let recorded = try await bus.run(
+                    "camerabus", ["record", "film", "-o", path, "--duration", "1"] + options)
+                #expect(recorded.status == 0, "\(recorded)")
+                try await isUpright(path, file)
+            }
+            let stored = "\(folder.path)/stored.mkv"
+            let refused = try await bus.run(
+                "camerabus", ["record", "film", "-o", stored, "--codec", "passThrough", "--duration", "1"])
+            if codec == "mjpeg", turn.name != "none" {
+                #expect(refused.status != 0 && refused.standardError.contains("mp4"), "\(refused)")
+            } else if codec == "mjpeg" {
+                try await isUpright(stored, "stored.mkv")
+            }
+            try await bus.stop()
+        }
+
+        @Test func `a passThrough movie in portrait has a matrix, and the camera's pictures byte for byte`()
+            async throws
+        {
+            let bus = try await BusHarness(virtual: 1)
+            let chosen = try await bus.run("camerabus", ["format", "cam0", "640x480", "--pixel", "MJPG"])
+            #expect(chosen.status == 0, "\(chosen)")
+            let reader = try FrameReader(bus, "cam0", "native")
+            _ = try reader.next()
+            let path = "\(bus.scratchPath)/portrait.mp4"
+            let recorded = try await bus.run(
+                "camerabus",
+                [
+                    "record", "cam0", "-o", path, "--codec", "passThrough", "--orientation", "portrait", "--mirrored",
+                    "--duration", "1",
+                ])
+            #expect(recorded.status == 0, "\(recorded)")
+            let probe = try await bus.run(
+                "ffprobe",
+                [
+                    "-v", "error", "-select_streams", "v", "-show_entries",
+                    "stream=width,height:stream_side_data=rotation",
+                    "-of", "default=nw=1", path,
+                ])
+            #expect(
+                probe.standardOutput.contains("width=640") && probe.standardOutput.contains("rotation="), "\(probe)")
+            // Upright for whoever shows it.
+            #expect(try await pixels(path, bus).count == 480 * 640 * 3)
+            let frames = try await bus.run(
+                "ffmpeg", ["-nostdin", "-v", "error", "-i", path, "-c", "copy", "-f", "image2", "\(path)-%d.jpg"])
+            #expect(frames.status == 0, "\(frames)")
+            let stored = try (1...10).map { try File.read("\(path)-\($0).jpg", limit: 1 << 24) }
+            var left = Set(stored)
+            for _ in 0..<300 where !left.isEmpty {
+                left.remove(try reader.next().payload.withUnsafeBytes { Array($0) })
+            }
+            #expect(left.isEmpty, "\(left.count) of 10 pictures are not the camera's")
             try await bus.stop()
         }
     }

@@ -153,6 +153,8 @@ struct MovieRecording {
         if limits.resilient { wishes["continueAfterCrash"] = true }
         if limits.detach { wishes["detached"] = true }
         if let mode = making.stabilization { wishes["stabilization"] = .string(mode) }
+        if let orientation = making.orientation { wishes["orientation"] = .string(orientation) }
+        if making.mirrored { wishes["mirrored"] = true }
         if making.fastFocus { wishes["smoothAutoFocus"] = false }
         if making.blank { wishes["whenDenied"] = "blank" }
         if let bits = making.bitRate {

@@ -172,6 +172,18 @@ struct RecordingOptions: ParsableArguments {
         completion: .list(["off", "standard", "cinematic", "auto"]))
     var stabilization: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The orientation of the camera: portrait, portraitUpsideDown, landscapeRight or landscapeLeft.",
+            valueName: "orientation"),
+        completion: .list(Self.orientations))
+    var orientation: String?
+
+    @Flag(help: "Mirror the picture: exchange left and right.")
+    var mirrored = false
+
+    private static let orientations = ["portrait", "portraitUpsideDown", "landscapeRight", "landscapeLeft"]
+
     @Flag(help: "Let the camera focus at its usual speed, not slowly and smoothly.")
     var fastFocus = false
 
@@ -185,6 +197,9 @@ struct RecordingOptions: ParsableArguments {
         if let type, !["mp4", "mov", "mkv"].contains(type) { throw ValidationError("--type takes mp4, mov or mkv.") }
         if let stabilization, !["off", "standard", "cinematic", "auto"].contains(stabilization) {
             throw ValidationError("--stabilization takes off, standard, cinematic or auto.")
+        }
+        if let orientation, !Self.orientations.contains(orientation) {
+            throw ValidationError("--orientation takes \(Self.orientations.joined(separator: ", ")).")
         }
         if bitRate != nil, codec ?? "h264" != "h264" {
             throw ValidationError(

@@ -1,0 +1,48 @@
+import CaptureCore
+
+/// The shortest EXIF data that says how a JPEG picture has to be turned: a segment of its own (`APP1`) with one field.
+struct JPEGOrientationSegment: Hashable {
+    /// EXIF's number, 1–8.
+    private let number: UInt8
+
+    /// Of the segment, with its marker.
+    static let bytes = 36
+
+    init(_ orientation: PictureOrientation) {
+        number = UInt8(
+            ExifOrientation.number(
+                CaptureOrientation(rotationAngle: orientation.quarters * 90), isMirrored: orientation.isMirrored))
+    }
+
+    private static let name: [UInt8] = Array("Exif".utf8) + [0, 0]
+
+    /// A picture without EXIF data; false also for what is no JPEG picture.
+    static func isMissing(in jpeg: UnsafeRawBufferPointer) -> Bool {
+        guard JPEGStream.hasStart(jpeg) else { return false }
+        var index = 2
+        while index + 3 < jpeg.count {
+            guard jpeg[index] == 0xFF else { return false }
+            let marker = jpeg[index + 1]
+            if marker == 0xFF {
+                index += 1
+                continue
+            }
+            if marker == 0xDA { return true }
+            let length = Int(jpeg[index + 2]) << 8 | Int(jpeg[index + 3])
+            guard length >= 2 else { return false }
+            if marker == 0xE1, jpeg[(index + 4)...].starts(with: name) { return false }
+            index += 2 + length
+        }
+        return false
+    }
+
+    /// - Parameter room: of ``bytes`` bytes, at least.
+    func write(to room: UnsafeMutableRawBufferPointer) {
+        // Big-endian TIFF: one directory at 8 with the field 0x0112, one SHORT, and no directory after it.
+        let segment: [36 of UInt8] = [
+            0xFF, 0xE1, 0, 34, 0x45, 0x78, 0x69, 0x66, 0, 0, 0x4D, 0x4D, 0, 42, 0, 0, 0, 8,
+            0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, number, 0, 0, 0, 0, 0, 0,
+        ]
+        for index in 0..<Self.bytes { room[index] = segment[index] }
+    }
+}
