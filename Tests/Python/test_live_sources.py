@@ -6,10 +6,11 @@ import asyncio
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import camerabus
-from camerabus import AsyncClient
+from camerabus import AsyncClient, FormatExtensions
 from live import LiveTestCase, RUNTIME_DIR, TIMEOUT
 
 
@@ -45,6 +46,54 @@ class Sources(LiveTestCase):
                 got = next(filtered)
                 self.assertEqual(bytes(got.payload), bytes(frame.payload))
                 self.assertEqual(got.timestamp.monotonic, frame.timestamp.monotonic)
+
+    def test_colours_are_those_that_the_source_states(self) -> None:
+        weights = {"smpte170m": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020nc": (0.2627, 0.0593)}
+        for matrix, (red, blue) in weights.items():
+            for color_range in ("video", "full"):
+                for color in ((0, 255, 0), (200, 60, 40)):
+                    with self.subTest(f"{matrix} {color_range} {color}"):
+                        luma = red * color[0] + (1 - red - blue) * color[1] + blue * color[2]
+                        chroma = (color[2] - luma) / (2 * (1 - blue)), (color[0] - luma) / (2 * (1 - red))
+                        scale, black, reach = (1, 0, 1) if color_range == "full" else (219 / 255, 16, 224 / 255)
+                        y, u, v = round(luma * scale + black), *(round(part * reach + 128) for part in chroma)
+                        u, v = min(u, 255), min(v, 255)
+                        self.check_colour(matrix, color_range, bytes((y, u, y, v)), color, round(luma))
+
+    def check_colour(
+        self, matrix: str, color_range: str, pair: bytes, color: tuple[int, int, int], luma: int
+    ) -> None:
+        stated = FormatExtensions(yCbCrMatrix=matrix, colorRange=color_range, pixelAspectRatio=Fraction(64, 45))
+        with self.client.create_source("colours", 64, 48, "yuyv", extensions=stated) as source:
+            for rendition, wanted in (("native", None), ("rgb", color), ("gray", (luma,))):
+                with self.client.frames(source.device, rendition=rendition, limit=1) as frames:
+                    self.streaming(source.device)
+                    while not source.send(pair * (32 * 48)):
+                        pass
+                    frame = next(frames)
+                self.assertEqual(frame.extensions.pixelAspectRatio, Fraction(64, 45))
+                if wanted is None:
+                    self.assertEqual(frame.extensions.yCbCrMatrix, matrix)
+                    self.assertEqual(frame.extensions.colorRange, color_range)
+                else:
+                    found = bytes(frame.payload[: len(wanted)])
+                    self.assertLessEqual(max(abs(a - b) for a, b in zip(found, wanted)), 2, (rendition, list(found)))
+
+    def test_what_is_made_of_a_turned_source_is_upright(self) -> None:
+        picture = bytes(64) + bytes([255]) * 64
+        with self.client.create_source("turned", 16, 8, "gray", orientation=90, mirrored=True) as source:
+            for rendition in ("native", "gray"):
+                with self.client.frames(source.device, rendition=rendition, limit=1) as frames:
+                    self.streaming(source.device)
+                    while not source.send(picture):
+                        pass
+                    frame = next(frames)
+                if rendition == "native":
+                    self.assertEqual((frame.orientation, frame.mirrored, frame.width), (90, True, 16))
+                else:
+                    # Turned clockwise the upper half is on the right, and mirrored then on the left.
+                    self.assertEqual((frame.orientation, frame.mirrored, frame.width, frame.height), (0, False, 8, 16))
+                    self.assertEqual(bytes(frame.payload[:8]), bytes(4) + bytes([255]) * 4)
 
     def test_a_frame_of_another_size_is_refused_here(self) -> None:
         with self.client.create_source("small", 8, 8, "rgb") as source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Iterable, Mapping
 
@@ -60,6 +60,15 @@ class FormatExtensions:
     frameDuration: Fraction | None = None
     #: Of depth: how many metres one step is.
     metersPerStep: float | None = None
+
+    def members(self) -> dict[str, Any]:
+        """As they stand in a frame's header; what is not said is absent."""
+        members = {name: value for name, value in asdict(self).items() if value is not None}
+        for name, separator in (("pixelAspectRatio", ":"), ("frameDuration", "/")):
+            ratio = members.pop(name, None)
+            if ratio is not None and (name, ratio) != ("pixelAspectRatio", 1):
+                members[name] = f"{ratio.numerator}{separator}{ratio.denominator}"
+        return members
 
     @staticmethod
     def parse(header: Mapping[str, Any]) -> FormatExtensions:

@@ -22,6 +22,7 @@ from .calls import _object
 from .closing import Closing
 from .core import AsyncOpened, Call, Core, Opened
 from .errors import CaptureError, DeviceNotFound, ProtocolError
+from .formats import FormatExtensions
 from .steps import Runner, Steps, run
 from .values import Timestamp
 
@@ -32,14 +33,34 @@ FORMATS = {
 }
 #: What an array has in its last dimension, in formats of which it has one for each of height and width.
 _SAMPLES: dict[str, tuple[int, ...]] = {"BGR3": (3,), "RGB3": (3,), "GREY": ()}
+#: What a source can state of what `FormatExtensions` has.
+_STATED = {
+    "colorPrimaries", "transferFunction", "yCbCrMatrix", "colorRange", "chromaLocation", "pixelAspectRatio",
+    "cleanAperture",
+}  # fmt: skip
 _HEAD = struct.Struct("<4sIq")
 _RETRY = 0.5  # seconds from one attempt to connect to the next
 _PATIENCE = 2.0  # seconds in which a frame must be taken
 
 
-def _create(name: str, width: int, height: int, format: str, fps: float | Fraction | str | None) -> Call[Any]:
+def _create(
+    name: str,
+    width: int,
+    height: int,
+    format: str,
+    fps: float | Fraction | str | None,
+    extensions: FormatExtensions | None,
+    orientation: int,
+    mirrored: bool,
+) -> Call[Any]:
+    stated = {name: value for name, value in extensions.members().items() if name in _STATED} if extensions else {}
+    if orientation:
+        stated["orientation"] = orientation
+    if mirrored:
+        stated["mirrored"] = True
     params: dict[str, Any] = {
-        "name": name, "format": {"pixelFormat": FORMATS.get(format, format), "width": width, "height": height},
+        "name": name,
+        "format": {"pixelFormat": FORMATS.get(format, format), "width": width, "height": height, **stated},
     }
     if isinstance(fps, Fraction):
         params["frameRate"] = f"{fps.denominator}/{fps.numerator}"
@@ -290,16 +311,22 @@ class SourceMethods(Opened):
         format: str = "bgr",
         *,
         fps: float | Fraction | str | None = None,
+        extensions: FormatExtensions | None = None,
+        orientation: int = 0,
+        mirrored: bool = False,
         timeout: float | None = None,
     ) -> Source:
         """Makes a device of this program's own frames: `bgr`, `rgb`, `gray`, `yuyv`, `uyvy`, `nv12`, `i420` or `jpeg`.
 
-        `fps` is what it tells of its rate (None: nothing). A source of the same name has the same id and settings
+        `fps` is what it tells of its rate (None: nothing), and `extensions` what it states about its pictures: their
+        colours, the shape of their pixels, the clean part, as in `frame.extensions` (None: what a webcam has). They
+        have to be turned clockwise by `orientation` degrees to be upright, and then mirrored if they are `mirrored`.
+        A source of the same name has the same id and settings
         always. It goes with the `with` block, or with this process. Raises `DeviceBusy` where somebody has one of that
         name; this process gets the one that it has, if it is the same. Raises `InvalidParams` for a name that is or
         was a camera's.
         """
-        call = _create(name, width, height, format, fps)
+        call = _create(name, width, height, format, fps, extensions, orientation, mirrored)
         return Source(self._open, run(self._open.ask_for(call, _undo, timeout)), call)
 
 
@@ -314,7 +341,11 @@ class AsyncSourceMethods(AsyncOpened):
         format: str = "bgr",
         *,
         fps: float | Fraction | str | None = None,
+        extensions: FormatExtensions | None = None,
+        orientation: int = 0,
+        mirrored: bool = False,
         timeout: float | None = None,
     ) -> PendingSource:
         """To be entered (`async with client.create_source(…) as source:`) or awaited."""
-        return PendingSource(self._open, _create(name, width, height, format, fps), self._run, timeout)
+        call = _create(name, width, height, format, fps, extensions, orientation, mirrored)
+        return PendingSource(self._open, call, self._run, timeout)

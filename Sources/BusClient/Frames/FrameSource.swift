@@ -1,4 +1,4 @@
-import BusProtocol
+public import BusProtocol
 import Glibc
 import JSON
 import LinuxIO
@@ -100,14 +100,22 @@ extension Client {
     ///     camera's name is refused.
     ///   - pixelFormat: `BGR3`, `RGB3`, `GREY`, `YUYV`, `UYVY`, `NV12`, `YU12` or `MJPG`.
     ///   - framesPerSecond: what it tells of its rate; nil: nothing.
+    ///   - extensions: what it states about its pictures: colours, shape of the pixels, clean part; nil: what a webcam
+    ///     has. The rate is not taken from it.
+    ///   - orientation: degrees clockwise that its pictures have to be turned to be upright: 0, 90, 180 or 270.
+    ///   - isMirrored: left and right have to be exchanged after that.
     public func createSource(
         _ name: String, pixelFormat: String, width: Int, height: Int, framesPerSecond: Double? = nil,
+        extensions: FormatExtensions? = nil, orientation: Int = 0, isMirrored: Bool = false,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> FrameSource {
-        var params: [String: JSONValue] = [
-            "name": .string(name),
-            "format": ["pixelFormat": .string(pixelFormat), "width": JSONValue(width), "height": JSONValue(height)],
-        ]
+        var format = extensions?.members ?? [:]
+        for member in ["frameDuration", "bitsPerComponent", "alignment", "metersPerStep"] { format[member] = nil }
+        format["pixelFormat"] = .string(pixelFormat)
+        (format["width"], format["height"]) = (JSONValue(width), JSONValue(height))
+        if orientation != 0 { format["orientation"] = JSONValue(orientation) }
+        if isMirrored { format["mirrored"] = true }
+        var params: [String: JSONValue] = ["name": .string(name), "format": .object(format)]
         if let framesPerSecond { params["frameRate"] = .number(framesPerSecond) }
         let answer = try await patientCall("source.create", .object(params), timeout: timeout) { made in
             made["device"].map { [("source.delete", ["device": $0])] } ?? []
@@ -122,7 +130,7 @@ extension Client {
         try await deleteSource(own?["id"]?.string ?? source.device, timeout: timeout)
     }
 
-    /// Takes a device away that ``createSource(_:pixelFormat:width:height:framesPerSecond:timeout:)`` made.
+    /// Takes a device away that `createSource` made.
     public func deleteSource(_ device: String, timeout: Duration = defaultTimeout) async throws(ClientError) {
         _ = try await call("source.delete", ["device": .string(device)], timeout: timeout)
     }

@@ -12,11 +12,17 @@ extension MethodTable {
                         "The name for people; what is or was a name of a device of the machine is refused.")),
                 .required(
                     "format",
-                    .object([
-                        .required("pixelFormat", .choice(sourceFormats)),
-                        .required("width", .integer(min: 1, max: 16384)),
-                        .required("height", .integer(min: 1, max: 16384)),
-                    ])),
+                    .object(
+                        [
+                            .required("pixelFormat", .choice(sourceFormats)),
+                            .required("width", .integer(min: 1, max: 16384)),
+                            .required("height", .integer(min: 1, max: 16384)),
+                            .optional(
+                                "orientation",
+                                .integer(min: 0, max: 270).described(
+                                    "Degrees clockwise to be upright: 0, 90, 180 or 270; absent: 0.")),
+                            .optional("mirrored", .boolean),
+                        ] + Schema.colors + Schema.shape)),
                 .optional(
                     "frameRate",
                     .anyOf([.number(min: 0.000001, max: 1_000_000), .reference("FrameDuration")]).described(

@@ -259,32 +259,11 @@ extension TopicTable {
             .required("mirrored", .boolean), .required("dropped", count), .optional("keyframe", .boolean),
             .optional("zoom", .number(min: 1)),
             .optional("exposure", .any),
-        ] + description
-
-    private static func words<Word: RawRepresentable<String> & CaseIterable>(_ words: Word.Type) -> Schema {
-        .choice(words.allCases.map(\.rawValue))
-    }
-
-    /// What the source states about its pictures.
-    private static let description: [Schema.Property] = [
-        .optional("colorPrimaries", words(ColorPrimaries.self)),
-        .optional("transferFunction", words(TransferFunction.self)),
-        .optional("yCbCrMatrix", words(YCbCrMatrix.self)),
-        .optional("colorRange", words(VideoColorRange.self)),
-        .optional("chromaLocation", words(ChromaLocation.self)),
-        .optional("bitsPerComponent", .integer(min: 1, max: 64)),
-        .optional("alignment", words(FormatExtensions.Alignment.self)),
-        .optional("pixelAspectRatio", .string(minLength: 3).described("A pixel's width and height: 64:45.")),
-        .optional(
-            "cleanAperture",
-            .object(
-                [
-                    .required("x", count), .required("y", count), .required("width", .integer(min: 1)),
-                    .required("height", .integer(min: 1)),
-                ], additional: true)),
-        .optional("frameDuration", .reference("FrameDuration")),
-        .optional("metersPerStep", .number(min: 0)),
-    ]
+        ] + Schema.colors + Schema.shape + [
+            .optional("bitsPerComponent", .integer(min: 1, max: 64)),
+            .optional("alignment", Schema.words(FormatExtensions.Alignment.self)),
+            .optional("frameDuration", .reference("FrameDuration")), .optional("metersPerStep", .number(min: 0)),
+        ]
 
     private static let frame = Schema.object(picture, additional: true).described("A picture follows.")
 

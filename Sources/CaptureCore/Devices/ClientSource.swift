@@ -5,18 +5,23 @@ public import JSON
 public struct ClientSource: Hashable, Sendable {
     /// What people call it; its `uniqueID` comes from it, so that a program that is started again has the same device.
     public var name: String
-    public var format: FormatSelection
-    /// nil: the frames come when they come.
-    public var frameDuration: FrameDuration?
+    /// What its frames are, with what the client states about them.
+    public var description: FormatDescription
     /// Whose process alone may send frames, as the kernel names it.
     public var owner: LockHolder
 
-    public init(name: String, format: FormatSelection, frameDuration: FrameDuration?, owner: LockHolder) {
+    public init(name: String, description: FormatDescription, owner: LockHolder) {
         self.name = name
-        self.format = format
-        self.frameDuration = frameDuration
+        self.description = description
         self.owner = owner
     }
+
+    public var format: FormatSelection {
+        FormatSelection(pixelFormat: description.pixelFormat, dimensions: description.dimensions)
+    }
+
+    /// nil: the frames come when they come.
+    public var frameDuration: FrameDuration? { description.frameDuration }
 
     /// What frames of a client can be.
     public static let pixelFormats: [PixelFormat] = [
@@ -28,8 +33,6 @@ public struct ClientSource: Hashable, Sendable {
 
     /// How its frames lie in memory; nil for one that is too large, or of another format.
     public var layout: FrameLayout? {
-        var description = FormatDescription(pixelFormat: format.pixelFormat, dimensions: format.dimensions)
-        description.frameDuration = frameDuration
         guard Self.pixelFormats.contains(format.pixelFormat), let layout = FrameLayout.packed(description),
             layout.totalBytes <= Self.maximumFrameBytes
         else { return nil }
@@ -56,7 +59,8 @@ public struct ClientSource: Hashable, Sendable {
         .members([
             "name": .string(name), "pixelFormat": .string(format.pixelFormat.name),
             "width": JSONValue(format.dimensions.width), "height": JSONValue(format.dimensions.height),
-            "frameDuration": frameDuration.map { .string($0.description) }, "uid": JSONValue(owner.uid),
+            "frameDuration": frameDuration.map { .string($0.description) }, "statement": .object(description.statement),
+            "uid": JSONValue(owner.uid),
             "gid": JSONValue(owner.gid), "pid": JSONValue(owner.pid),
             "startTime": owner.startTime.map { .string(String($0)) }, "process": .string(owner.name),
         ])
@@ -71,11 +75,12 @@ public struct ClientSource: Hashable, Sendable {
             let pid = json["pid"]?.integer.flatMap({ Int32(exactly: $0) }),
             (1...65535).contains(width), (1...65535).contains(height)
         else { return nil }
+        var description = FormatDescription(
+            pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(width), height: Int(height)))
+        if let statement = json["statement"], description.take(statement) != nil { return nil }
+        description.frameDuration = json["frameDuration"]?.string.flatMap { FrameDuration($0) }
         self.init(
-            name: name,
-            format: FormatSelection(
-                pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(width), height: Int(height))),
-            frameDuration: json["frameDuration"]?.string.flatMap { FrameDuration($0) },
+            name: name, description: description,
             owner: LockHolder(
                 uid: uid, gid: gid, pid: pid, startTime: json["startTime"]?.string.flatMap { UInt64($0) },
                 name: json["process"]?.string ?? "unknown"))

@@ -89,18 +89,17 @@ final class SourceService: MethodService {
         guard let pixelFormat = format?["pixelFormat"]?.string.flatMap({ PixelFormat($0) }) else {
             throw .invalidParams("format.pixelFormat", "is not a pixel format")
         }
-        var frameDuration: FrameDuration?
+        var description = FormatDescription(
+            pixelFormat: pixelFormat, dimensions: Dimensions(width: width, height: height))
+        if let flaw = description.take(format ?? .null) { throw .invalidParams("format.\(flaw.member)", flaw.why) }
         if let rate = call.params["frameRate"] {
-            frameDuration =
+            description.frameDuration =
                 rate.string.flatMap { FrameDuration($0) } ?? rate.double.flatMap { FrameDuration(framesPerSecond: $0) }
-            if frameDuration == nil {
+            if description.frameDuration == nil {
                 throw .invalidParams("frameRate", "must be frames per second, or a duration such as \"1/30\"")
             }
         }
-        let source = ClientSource(
-            name: name,
-            format: FormatSelection(pixelFormat: pixelFormat, dimensions: Dimensions(width: width, height: height)),
-            frameDuration: frameDuration, owner: clients.holder(call.caller))
+        let source = ClientSource(name: name, description: description, owner: clients.holder(call.caller))
         guard source.layout != nil else {
             throw BusError(
                 .limitExceeded, "A frame may have \(ClientSource.maximumFrameBytes) bytes at most.",

@@ -18,8 +18,8 @@ import Testing
         let owner = LockHolder(uid: getuid(), gid: getgid(), pid: pid, startTime: 1, name: "a test")
         let source = ClientSource(
             name: "A filter",
-            format: FormatSelection(pixelFormat: pixelFormat, dimensions: Dimensions(width: width, height: height)),
-            frameDuration: nil, owner: owner)
+            description: FormatDescription(
+                pixelFormat: pixelFormat, dimensions: Dimensions(width: width, height: height)), owner: owner)
         let camera = try ClientCamera(source, path: path, mode: 0o600, group: nil)
         #expect(try camera.open().formats.map(\.pixelFormat) == [pixelFormat])
         return camera
