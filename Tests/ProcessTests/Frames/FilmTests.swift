@@ -99,7 +99,9 @@ extension ProcessTests {
             #expect(taken.status == 0, "\(taken)")
             #expect(difference(try await pixels(photo, bus), (Self.width, Self.height), from: wanted) <= 6)
 
-            for file in ["movie.mp4", "movie.mov", "movie.mkv"] {
+            // One of each kind is enough.
+            let isFirst = matrix == "bt709" && range == "tv"
+            for file in isFirst ? ["movie.mp4", "movie.mov", "movie.mkv"] : ["movie.mp4"] {
                 let path = "\(folder.path)/\(file)"
                 let recorded = try await bus.run(
                     "camerabus", ["record", "film", "-o", path, "--codec", "h264", "--duration", "1"])
@@ -188,12 +190,11 @@ extension ProcessTests {
             #expect(taken.status == 0, "\(taken)")
             try await isUpright(photo, "photo")
 
-            var movies = [("encoded.mp4", ["--codec", "h264"]), ("encoded.mkv", [])]
-            if codec == "mjpeg" {
-                movies = [
-                    ("encoded.mp4", ["--codec", "h264"]), ("stored.mov", ["--codec", "passThrough"]),
-                    ("stored.mp4", []),
-                ]
+            // Of each kind of turn what differs, and of one all.
+            var movies = [("encoded.mkv", [String]())]
+            if codec == "mjpeg" { movies = [("stored.mp4", [])] }
+            if codec == "mjpeg", index == 5 {
+                movies += [("encoded.mp4", ["--codec", "h264"]), ("stored.mov", ["--codec", "passThrough"])]
             }
             for (file, options) in movies {
                 let path = "\(folder.path)/\(file)"
@@ -202,12 +203,13 @@ extension ProcessTests {
                 #expect(recorded.status == 0, "\(recorded)")
                 try await isUpright(path, file)
             }
+            guard codec == "mjpeg", index < 2 else { return try await bus.stop() }
             let stored = "\(folder.path)/stored.mkv"
             let refused = try await bus.run(
                 "camerabus", ["record", "film", "-o", stored, "--codec", "passThrough", "--duration", "1"])
-            if codec == "mjpeg", turn.name != "none" {
+            if turn.name != "none" {
                 #expect(refused.status != 0 && refused.standardError.contains("mp4"), "\(refused)")
-            } else if codec == "mjpeg" {
+            } else {
                 try await isUpright(stored, "stored.mkv")
             }
             try await bus.stop()
