@@ -428,6 +428,16 @@ class Arrays(unittest.TestCase):
     def test_compressed_pictures_are_bytes(self) -> None:
         self.assertEqual(self.frame("MJPG", 2, 2, [(0, 0, 5)], 5).array().tolist(), [0, 1, 2, 3, 4])
 
+    def test_samples_of_more_than_8_bits(self) -> None:
+        for format in ("Y16", "Y10", "Z16", "RG12", "BYR2"):
+            array = self.frame(format, 2, 2, [(2, 6, 12)], 14).array()
+            self.assertEqual((array.dtype, array.shape), (numpy.uint16, (2, 2)))
+            self.assertEqual(array.tolist(), [[0x0302, 0x0504], [0x0908, 0x0B0A]])
+        array = self.frame("Y16 -BE", 2, 1, [(0, 4, 4)], 4).array()
+        self.assertEqual(array.tolist(), [[0x0001, 0x0203]])
+        with self.assertRaises(ValueError):
+            self.frame("Y16", 400, 200, [(0, 800, 8)], 8).array()
+
     def test_nothing_is_copied(self) -> None:
         frame = self.frame("GREY", 4, 2, [(0, 4, 8)], 8)
         self.assertTrue(numpy.shares_memory(frame.array(), numpy.frombuffer(frame.payload, numpy.uint8)))

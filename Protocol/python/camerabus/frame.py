@@ -15,6 +15,11 @@ _INTERLEAVED = {"BGR3": 3, "RGB3": 3, "YUYV": 2, "UYVY": 2}
 _COUNTS = ("sequence", "captureSequence", "generation", "width", "height", "orientation", "dropped")
 _WORDS = ("device", "rendition", "stream", "format")
 _SINGLE = {"GREY", "BA81", "GBRG", "GRBG", "RGGB"}
+#: One sample of up to 16 bits for each pixel, in the low bits of a word: grey, depth, Bayer.
+_DOUBLE = {
+    "Y10", "Y12", "Y14", "Y16", "Z16", "BG10", "GB10", "BA10", "RG10", "BG12", "GB12", "BA12", "RG12", "BG14", "GB14",
+    "GR14", "RG14", "BYR2", "GB16", "GR16", "RG16",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +168,9 @@ class Frame:
     def array(self) -> Any:
         """The picture as a NumPy array, without a copy.
 
-        (height, width, 3) for BGR and RGB; (height, width, 2) for YUYV and UYVY; (height, width) for grey and Bayer;
-        (height × 3/2, width) for NV12 and I420, as OpenCV takes them; one dimension of bytes for all else (JPEG).
+        (height, width, 3) for BGR and RGB; (height, width, 2) for YUYV and UYVY; (height, width) for grey, depth and
+        Bayer, of `uint16` if a sample has more than 8 bits; (height × 3/2, width) for NV12 and I420, as OpenCV takes
+        them; one dimension of bytes for all else (JPEG).
         """
         try:
             import numpy
@@ -182,6 +188,9 @@ class Frame:
             shape, strides = (height, width, depth), (stride, depth, 1)
         elif self.format in _SINGLE:
             shape, strides = (height, width), (stride, 1)
+        elif self.format in _DOUBLE or self.format == "Y16 -BE":
+            order = ">" if self.format.endswith("-BE") else "<"
+            return numpy.ndarray((height, width), f"{order}u2", self.payload, offset, (stride, 2))
         elif self.format in ("NV12", "420f", "YU12"):
             if not _is_one_block(self.format, planes, width, height):
                 raise ValueError(
