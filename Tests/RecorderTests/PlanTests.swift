@@ -20,13 +20,17 @@ struct PlanTests {
             owner: LockHolder(uid: 0, gid: 0, pid: 1, name: "t"))
     }
 
-    private static func ring(_ format: PixelFormat, _ width: Int = 640, _ height: Int = 480) throws -> RingDescription {
+    private static func ring(
+        _ format: PixelFormat, _ width: Int = 640, _ height: Int = 480, turned orientation: Int = 0
+    ) throws -> RingDescription {
         let layout = try #require(FrameLayout.packed(format, Dimensions(width: width, height: height)))
-        return RingDescription(
+        var ring = RingDescription(
             ring: "0123456789abcdef", stream: "s", device: "cam0", rendition: "native", format: format.code,
             width: width, height: height,
             planes: layout.planes.map { RingDescription.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) },
             keep: 2, slots: 4, slotBytes: 4096)
+        ring.orientation = orientation
+        return ring
     }
 
     private static func kind(
@@ -39,9 +43,10 @@ struct PlanTests {
     }
 
     private static func asked(
-        _ format: PixelFormat, _ request: MovieRequest, _ width: Int = 640, _ height: Int = 480
+        _ format: PixelFormat, _ request: MovieRequest, _ width: Int = 640, _ height: Int = 480,
+        turned orientation: Int = 0
     ) throws -> String? {
-        let ring = try ring(format, width, height)
+        let ring = try ring(format, width, height, turned: orientation)
         guard case .ask(let rendition) = PictureTrackPlan.decide(ring, request, isAskedFor: false) else { return nil }
         return rendition.description
     }
@@ -59,6 +64,7 @@ struct PlanTests {
         request.live = MovieRequest.Live()
         #expect(try Self.kind(.motionJPEG, request) == .motionJPEG && Self.kind(.jpeg, request) == .motionJPEG)
         #expect(try Self.asked(.yuyv, request) == "jpeg" && Self.asked(.h264, request) == "jpeg")
+        #expect(try Self.asked(.motionJPEG, request, turned: 90) == "jpeg;q=95", "its own would come as it is")
         request.orientation = 90
         request.mirrored = true
         #expect(try Self.asked(.motionJPEG, request) == "jpeg;rotate=90;mirror")
@@ -105,6 +111,10 @@ struct PlanTests {
         #expect(try Self.isRefused(.h264, Self.request(.mkv, orientation: 90)), "nothing decodes it")
         #expect(try Self.isRefused(.motionJPEG, Self.request(.mkv, .passThrough, orientation: 90)))
         #expect(try Self.isRefused(.motionJPEG, Self.request(.mp4, .passThrough, width: 320)))
+        // The camera's own turn counts, too, and may be undone.
+        #expect(try Self.asked(.nv12, Self.request(), turned: 90) == "i420")
+        #expect(try Self.asked(.motionJPEG, Self.request(.mkv), turned: 90) == "i420")
+        #expect(try Self.asked(.nv12, Self.request(orientation: 270), turned: 90) == nil)
         #expect(try Self.kind(.yuyv, Self.request(width: 320)) == .encoded)
         #expect(try Self.kind(.yuyv, Self.request(width: 640)) == .encoded)
         #expect(try Self.isRefused(.yuyv, Self.request(width: 642)))

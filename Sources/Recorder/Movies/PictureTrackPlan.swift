@@ -35,13 +35,11 @@ struct PictureTrackPlan: Hashable, Sendable {
             planes: ring.planes.map { PlaneLayout(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) })
         let format = layout.pixelFormat
         let video = request.video
+        let source = layout.description.orientation
+        let wish = PictureOrientation(
+            quarters: (request.orientation ?? 0) / 90, isMirrored: request.mirrored ?? false)
         // What was asked for comes turned.
-        let turn =
-            isAskedFor
-            ? .upright
-            : layout.description.orientation.followed(
-                by: PictureOrientation(
-                    quarters: (request.orientation ?? 0) / 90, isMirrored: request.mirrored ?? false))
+        let turn = isAskedFor ? .upright : source.followed(by: wish)
         layout.description.orientation = turn
         let isTurned = turn != .upright
         let tellsTurns = request.url == nil && request.fileType.tellsTurns
@@ -71,6 +69,10 @@ struct PictureTrackPlan: Hashable, Sendable {
             rendition.videoRotationAngle = request.orientation ?? 0
             rendition.isVideoMirrored = request.mirrored ?? false
             (rendition.width, rendition.height) = (size?.width, size?.height)
+            // A camera's own JPEG would come as it is.
+            if encoding == .jpeg, size == nil, wish == .upright, source != .upright {
+                rendition.quality = PhotoSettings.usualQuality
+            }
             return .ask(rendition)
         }
         let isReady = !isTurned
