@@ -130,7 +130,7 @@ struct camerabus_ring_plan {
     uint32_t format; /* V4L2_PIX_FMT_*; 0 of sound, and so are width and height */
     uint32_t width, height, plane_count;
     struct camerabus_ring_plane planes[CAMERABUS_RING_MAXIMUM_PLANES];
-    /* What the source states of its pictures (RING.md, section 2.1); all 0 of sound. Colours are numbers of ITU-T H.273; 2: not known. */
+    /* What the source states of its pictures (RING.md, section 2.2); all 0 of sound. Colours are numbers of ITU-T H.273; 2: not known. */
     uint8_t primaries, transfer_function, matrix, is_full_range;
     uint8_t chroma_location; /* one more than H.273 has; 0: not known */
     uint8_t bits_per_component, alignment; /* 0: not known; 0: samples fill their words, 1: low bits, 2: high bits */

@@ -315,10 +315,11 @@ private struct Tracks {
 
     private static func isLike(_ one: UnsafeMutablePointer<AVStream>?, _ other: UnsafeMutablePointer<AVStream>?) -> Bool
     {
-        guard let one = one?.pointee.codecpar?.pointee, let other = other?.pointee.codecpar?.pointee else {
-            return one == nil && other == nil
-        }
-        return one.codec_id == other.codec_id && one.width == other.width && one.height == other.height
+        guard let first = one, let second = other, let one = first.pointee.codecpar?.pointee,
+            let other = second.pointee.codecpar?.pointee
+        else { return one == nil && other == nil }
+        return PictureTurn(of: first) == PictureTurn(of: second) && ColorTags(one) == ColorTags(other)
+            && one.codec_id == other.codec_id && one.width == other.width && one.height == other.height
             && one.sample_rate == other.sample_rate && one.ch_layout.nb_channels == other.ch_layout.nb_channels
             && extra(one).elementsEqual(extra(other))
     }

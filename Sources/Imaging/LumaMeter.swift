@@ -56,10 +56,10 @@ public struct LumaMeter {
 
     private static func samples(_ format: SourceFormat, isFullRange: Bool) -> Samples? {
         switch format {
-        case .gray: Samples(bytes: 1, pixels: 1, offset: 0, isVideoRange: false)
+        case .gray: Samples(bytes: 1, pixels: 1, offset: 0, isVideoRange: !isFullRange)
         case .packed422(let lumaFirst, _):
-            Samples(bytes: 4, pixels: 2, offset: lumaFirst ? 0 : 1, isVideoRange: true)
-        case .packed444(let bytes, let y, _, _): Samples(bytes: bytes, pixels: 1, offset: y, isVideoRange: true)
+            Samples(bytes: 4, pixels: 2, offset: lumaFirst ? 0 : 1, isVideoRange: !isFullRange)
+        case .packed444(let bytes, let y, _, _): Samples(bytes: bytes, pixels: 1, offset: y, isVideoRange: !isFullRange)
         case .semiPlanar, .planar: Samples(bytes: 1, pixels: 1, offset: 0, isVideoRange: !isFullRange)
         case .jpeg, .packedRGB, .deepGray, .converted, .deepBayer: nil
         }

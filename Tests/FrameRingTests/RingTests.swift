@@ -344,7 +344,10 @@ struct RingTests {
         plan.write(to: memory.bytes)
         for _ in 0..<400 {
             // Words that matter, and values that are near to sense.
-            let places = [8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 112, 180, 184, 188, 192, 196, 200, 384, 388, 392]
+            let places = [
+                8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 112, 240, 244, 248, 252, 256, 260, 264, 352, 356, 360, 364,
+                368, 372, 380, 388, 392, 400, 404, 448, 452, 456,
+            ]
             let values: [UInt32] = [
                 0, 1, 2, 3, 12, 64, 255, 256, 4096, 1 << 16, 1 << 31, .max, .max - 1,
                 .random(in: 0 ... .max, using: &random),
@@ -362,7 +365,7 @@ struct RingTests {
                 let start = MonotonicClock.now()
                 _ = reader.wait(until: start + 1_000_000)
             }
-            if place < 384 { memory.bytes.storeBytes(of: old, toByteOffset: place, as: UInt32.self) }
+            if place < 448 { memory.bytes.storeBytes(of: old, toByteOffset: place, as: UInt32.self) }
         }
     }
 }

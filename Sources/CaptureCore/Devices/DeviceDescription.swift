@@ -49,13 +49,19 @@ public struct DeviceDescription: Hashable, Sendable {
     public var identity: DeviceIdentity
     public var formats: [CaptureFormat]
     public var controls: [CaptureControl]
+    /// How its pictures have to be turned to be upright.
+    public var orientation: PictureOrientation
     /// What `zoomValue` spans at most; of the service's configuration, not the device's.
     public var zoomLimit = CameraControlMap.defaultMaxZoom
 
-    public init(identity: DeviceIdentity, formats: [CaptureFormat], controls: [CaptureControl]) {
+    public init(
+        identity: DeviceIdentity, formats: [CaptureFormat], controls: [CaptureControl],
+        orientation: PictureOrientation = .upright
+    ) {
         self.identity = identity
         self.formats = formats
         self.controls = controls
+        self.orientation = orientation
     }
 
     /// The camera controls that it has in a format of its table; nil: in one that is in no table.

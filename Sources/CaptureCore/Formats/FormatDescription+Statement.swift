@@ -49,6 +49,9 @@ extension FormatDescription {
                 return ("yCbCrMatrix", "is that of BT.601 (smpte170m) in JPEG pictures")
             }
         }
+        if color.matrix == .ycgco || color.matrix == .ictcp || color.matrix == .bt2020c {
+            return ("yCbCrMatrix", "\(color.matrix?.rawValue ?? "") can't be converted here")
+        }
         let (isPixels, isStatedPixels) = (usual.matrix == .gbr, color.matrix == .gbr)
         guard isPixels == isStatedPixels else {
             return (

@@ -1,4 +1,5 @@
 public import BusProtocol
+public import JSON
 
 /// How a picture is turned: by quarters clockwise, then perhaps with left and right exchanged. There are eight ways.
 public struct PictureOrientation: Hashable, Sendable {
@@ -17,6 +18,13 @@ public struct PictureOrientation: Hashable, Sendable {
     /// That of the pictures that a subscription asks for.
     public init(_ rendition: Rendition) {
         self.init(quarters: rendition.videoRotationAngle / 90, isMirrored: rendition.isVideoMirrored)
+    }
+
+    /// {orientation, mirrored}, as a ``DeviceDescription`` has them; upright where they are absent.
+    public init(described json: JSONValue) {
+        self.init(
+            quarters: Int(clamping: (json["orientation"]?.integer ?? 0) / 90),
+            isMirrored: json["mirrored"]?.bool ?? false)
     }
 
     /// Width becomes height.

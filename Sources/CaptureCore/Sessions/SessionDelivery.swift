@@ -75,13 +75,15 @@ extension CaptureSession {
     /// - Parameters:
     ///   - delivery: what the arbiter gives the session.
     ///   - position: where the device looks, for connections that mirror by themselves.
+    ///   - orientation: how the device's pictures have to be turned to be upright.
     ///   - stabilization: what is on at the device.
     public func deliveries(
         of device: String, _ delivery: DemandDelivery, position: DevicePosition,
-        stabilization: VideoStabilizationMode = .off
+        orientation: PictureOrientation = .upright, stabilization: VideoStabilizationMode = .off
     ) -> [SessionDelivery] {
         connections.filter { $0.input == device }.compactMap { connection in
-            guard var resolved = output(connection.output)?.delivery(connection, delivery, position) else { return nil }
+            guard var resolved = output(connection.output)?.delivery(connection, delivery, position, orientation)
+            else { return nil }
             resolved.activeVideoStabilizationMode = stabilization
             return resolved
         }
@@ -90,7 +92,8 @@ extension CaptureSession {
 
 extension SessionOutput {
     fileprivate func delivery(
-        _ connection: SessionConnection, _ delivery: DemandDelivery, _ position: DevicePosition
+        _ connection: SessionConnection, _ delivery: DemandDelivery, _ position: DevicePosition,
+        _ orientation: PictureOrientation
     ) -> SessionDelivery {
         let isMirrored = connection.videoMirrored.isOn(position: position)
         var resolved = SessionDelivery(
@@ -115,9 +118,7 @@ extension SessionOutput {
         rendition.quality = quality
         rendition.videoRotationAngle = connection.videoOrientation.rotationAngle
         rendition.isVideoMirrored = isMirrored
-        let isUpright = rendition.videoRotationAngle % 180 == 0
-        let source = delivery.dimensions
-        let turned = isUpright ? source : Dimensions(width: source.height, height: source.width)
+        let turned = orientation.followed(by: PictureOrientation(rendition)).turned(delivery.dimensions)
         var size = dimensions.map { $0.completed(by: turned) } ?? turned
         if size.width > turned.width || size.height > turned.height {
             resolved.why = "\(size) would be larger than the device's picture: \(turned)."

@@ -178,7 +178,7 @@ extension DeviceIdentity {
 }
 
 extension DeviceDescription {
-    /// {identity, formats, controls}
+    /// {identity, formats, controls, orientation, mirrored}
     public var json: JSONValue {
         // Thousands of them, and a dozen that differ.
         var rates: [FrameRateRange: JSONValue] = [:]
@@ -191,6 +191,7 @@ extension DeviceDescription {
         return .object([
             "identity": identity.json, "formats": .array(formats.map { $0.json(json) }),
             "controls": .array(controls.map { $0.json(value: nil) }),
+            "orientation": JSONValue(orientation.quarters * 90), "mirrored": .bool(orientation.isMirrored),
         ])
     }
 
@@ -205,6 +206,7 @@ extension DeviceDescription {
         for (index, control) in try reader.array("controls").enumerated() {
             controls.append(try CaptureControl(json: control, path: "\(reader.path(of: "controls"))[\(index)]"))
         }
-        self.init(identity: identity, formats: formats, controls: controls)
+        self.init(
+            identity: identity, formats: formats, controls: controls, orientation: PictureOrientation(described: json))
     }
 }

@@ -45,7 +45,8 @@ public final class ClientCamera: UncontrolledSource {
         let rates = source.frameDuration.map { [FrameRateRange(discrete: $0)] } ?? []
         let format = CaptureFormat(
             id: "f0", pixelFormat: source.format.pixelFormat, dimensions: source.format.dimensions, frameRates: rates)
-        return DeviceDescription(identity: identity, formats: [format], controls: [])
+        return DeviceDescription(
+            identity: identity, formats: [format], controls: [], orientation: source.description.orientation)
     }
 
     public func close() {

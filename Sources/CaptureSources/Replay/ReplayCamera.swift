@@ -46,7 +46,8 @@ public final class ReplayCamera: UncontrolledSource {
         if !isKnown, let first = formats.first(where: { $0.pixelFormat != .h264 }) ?? formats.first {
             selection = FormatSelection(pixelFormat: first.pixelFormat, dimensions: first.dimensions)
         }
-        return DeviceDescription(identity: identity, formats: formats, controls: [])
+        return DeviceDescription(
+            identity: identity, formats: formats, controls: [], orientation: material.orientation)
     }
 
     public func close() {

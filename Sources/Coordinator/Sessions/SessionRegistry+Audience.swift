@@ -20,7 +20,8 @@ extension SessionRegistry {
             heard.formUnion(claim.entry.renditions[device] ?? [])
             let party = CaptureParty(.session, id: claim.session.id)
             guard case .satisfied(let delivery)? = alone?.outcome(of: party) else { continue }
-            let deliveries = claim.session.deliveries(of: device, delivery, position: position(device))
+            let deliveries = claim.session.deliveries(
+                of: device, delivery, position: position(device), orientation: orientation(device))
             heard.formUnion(deliveries.compactMap(\.rendition))
         }
         return counts.filter { !heard.contains($0.key) }.map { CaptureDemand(subscribers: $1, of: $0) }

@@ -172,7 +172,8 @@ extension SessionRegistry {
             switch decision.outcome(of: CaptureParty(.session, id: claim.session.id)) {
             case .satisfied(let delivery):
                 served.append((claim, delivery))
-                let deliveries = claim.session.deliveries(of: device, delivery, position: position(device))
+                let deliveries = claim.session.deliveries(
+                    of: device, delivery, position: position(device), orientation: orientation(device))
                 claim.entry.renditions[device] = Set(deliveries.compactMap(\.rendition))
             case .interrupted(let reason, let by):
                 put(claim, device, .denied(interruption(device, reason, by, decision)))

@@ -34,6 +34,7 @@ extension SessionRegistry {
             case .served(let delivery)?:
                 entry.session.deliveries(
                     of: input.device, delivery, position: position(input.device),
+                    orientation: orientation(input.device),
                     stabilization: stabilization(input.device)
                 ).map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
             case .heard(let microphone)?:
@@ -74,6 +75,7 @@ extension SessionRegistry {
             if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
                 resolved += session.deliveries(
                     of: input.device, delivery, position: position(input.device),
+                    orientation: orientation(input.device),
                     stabilization: stabilization(input.device)
                 ).map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
             }
@@ -101,5 +103,10 @@ extension SessionRegistry {
 
     func position(_ device: String) -> DevicePosition {
         workers[device]?.device.identity.position ?? .unspecified
+    }
+
+    /// How its pictures have to be turned to be upright.
+    func orientation(_ device: String) -> PictureOrientation {
+        workers[device]?.description.map { PictureOrientation(described: $0) } ?? .upright
     }
 }

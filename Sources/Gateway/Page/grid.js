@@ -62,9 +62,8 @@ function makeTile(app, id) {
     veil.textContent = text ?? ""
   }
   const picture = app.pictures.show({
-    canvas, device: id, rate: RATE, lies: () => ({ rotation: orientation(canvas), mirrored: false, gravity: "resizeAspect" }),
-    shown: ({ orientation, sequence }) => {
-      canvas.dataset.orientation = orientation ?? 0
+    canvas, device: id, rate: RATE, lies: () => ({ rotation: 0, mirrored: false, gravity: "resizeAspect" }),
+    shown: ({ sequence }) => {
       canvas.dataset.sequence = sequence
       tell(null)
     },
@@ -94,10 +93,6 @@ function makeMicrophone(app, { id, name, lock, ...device }) {
   return element("a", { class: "ear", href: `#/microphone/${encodeURIComponent(id)}` }, icon("microphone"),
     element("span", { class: "name" }, name), element("span", { class: "what" }, trouble(device) ?? sound({ id, ...device })),
     lock ? element("span", { class: "mark" }, icon("lock"), app.locks.isOurs(lock) ? "yours" : who(lock.holder)) : null)
-}
-
-function orientation(canvas) {
-  return Number(canvas.dataset.orientation ?? 0)
 }
 
 // The arrows go as the eye does, whatever number of columns there is.

@@ -167,8 +167,12 @@ function draw(view, bitmap) {
   context.drawImage(bitmap, -bitmap.width / 2, -bitmap.height / 2)
 }
 
-/** Others have all places of the device; its whole picture is always available. */
-const isCrowded = ({ reason, data }) => reason === "limitExceeded" && data?.limit === "renditions"
+/**
+ * Others have all places of the device, or a picture that is turned is not as wide as its format; the whole picture is always
+ * available.
+ */
+const isCrowded = ({ reason, data }) =>
+  (reason === "limitExceeded" && data?.limit === "renditions") || (reason === "formatUnsupported" && data?.nearest)
 
 /** The topic whose picture is as wide as it is seen, or the device's own where that is no wider. */
 export function topic(view, device) {

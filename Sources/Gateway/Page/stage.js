@@ -24,7 +24,7 @@ export function makeStage(app, id, turn) {
   const at = { x: 0.5, y: 0.5 }
   let header = null
 
-  const lies = () => ({ rotation: (turn.rotation + (header?.orientation ?? 0)) % 360, mirrored: turn.mirrored, gravity: turn.gravity })
+  const lies = () => ({ rotation: turn.rotation, mirrored: turn.mirrored, gravity: turn.gravity })
   const tell = (text) => {
     veil.hidden = text === null
     if (veil.textContent !== (text ?? "")) veil.textContent = text ?? ""
@@ -32,10 +32,8 @@ export function makeStage(app, id, turn) {
   const picture = app.pictures.show({
     canvas, device: id, rate: RATE, lies,
     shown: (next) => {
-      const isOther = header?.orientation !== next.orientation
       header = next
       canvas.dataset.sequence = next.sequence
-      if (isOther) picture.update()
       tell(null)
     },
     failed: ({ message }) => tell(refusal(app, id, message)),

@@ -79,12 +79,7 @@ struct PictureTrackPlan: Hashable, Sendable {
         // What the camera has compressed is held as it comes: it is made smaller, and encoded, when a photo is taken.
         if request.live != nil {
             guard isReady, format == .motionJPEG || format == .jpeg else {
-                let isUpright = (request.orientation ?? 0) % 180 == 0
-                let size =
-                    isUpright
-                    ? layout.dimensions
-                    : Dimensions(width: layout.dimensions.height, height: layout.dimensions.width)
-                return ask(.jpeg, LivePhotoDecoder.smaller(size))
+                return ask(.jpeg, LivePhotoDecoder.smaller(turn.turned(layout.dimensions)))
             }
             return .record(PictureTrackPlan(kind: .motionJPEG, layout: layout))
         }
@@ -98,7 +93,7 @@ struct PictureTrackPlan: Hashable, Sendable {
             }
             return asIs(.raw)
         case .automatic:
-            if let kind = storedKind(format, request), !isTurned || tellsTurns, !isScaled { return asIs(kind) }
+            if let kind = storedKind(format, request), !isTurned, !isScaled { return asIs(kind) }
             if format == .h264 { return asIs(.h264) }
         case .h264:
             // Nothing here decodes it.

@@ -154,12 +154,11 @@ final class RenditionOutput {
     }
 
     /// Why a rendition cannot be made of a device's pictures; nil: it can.
-    static func obstacle(to rendition: Rendition, from format: FormatSelection) -> BusError? {
+    static func obstacle(to rendition: Rendition, from format: FormatDescription) -> BusError? {
         guard !isPassedThrough(rendition, format.pixelFormat) else { return nil }
         if let error = PictureConverter.obstacle(to: format.pixelFormat) { return error }
-        let layout = FrameLayout(pixelFormat: format.pixelFormat, dimensions: format.dimensions, planes: [])
         do throws(BusError) {
-            _ = try resolve(rendition, for: layout)
+            _ = try resolve(rendition, for: FrameLayout(format, planes: []))
             return nil
         } catch {
             return error

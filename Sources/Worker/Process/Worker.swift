@@ -182,9 +182,12 @@ public final class Worker {
     private func connect() {
         subscribers.obstacle = { [weak self] in self?.obstacle }
         subscribers.currentFormat = { [controller, frames] in
-            frames.running.map {
-                FormatSelection(pixelFormat: $0.layout.pixelFormat, dimensions: $0.layout.dimensions)
-            } ?? controller.snapshot?.configuration.format
+            if let running = frames.running { return running.layout.description }
+            guard let snapshot = controller.snapshot else { return nil }
+            let format = snapshot.configuration.format
+            return FormatDescription(
+                pixelFormat: format.pixelFormat, dimensions: format.dimensions,
+                orientation: snapshot.description.orientation)
         }
         subscribers.onDemandChange = { [weak self] in self?.updateDemand() }
         subscribers.onChange = { [weak self] in self?.status?.touch() }

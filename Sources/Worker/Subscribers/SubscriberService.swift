@@ -23,8 +23,8 @@ final class SubscriberService {
     /// Why there are no frames at all, if so.
     var obstacle: () -> BusError? = { nil }
     /// The format of the device's pictures, now or when it streams; nil: not known yet.
-    var currentFormat: () -> FormatSelection? = { nil }
-    private var format: FormatSelection?
+    var currentFormat: () -> FormatDescription? = { nil }
+    private var format: FormatDescription?
     /// Called when ``wantsFrames`` may have changed.
     var onDemandChange: (() -> Void)?
     /// Called when ``counts`` may have changed.

@@ -27,7 +27,7 @@ static unsigned char *make_ring(int *descriptor, size_t bytes, uint32_t width, u
     head = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *descriptor, 0);
     if (head == MAP_FAILED) fail("mmap");
     memcpy(head, "CAMBRING", 8);
-    put32(head + 8, 1);
+    put32(head + 8, 2);
     put32(head + 12, SLOTS);
     put32(head + 16, KEEP);
     put32(head + 20, RECORD);
@@ -39,13 +39,13 @@ static unsigned char *make_ring(int *descriptor, size_t bytes, uint32_t width, u
     memcpy(head + 64, "9f3ac2d071b84e65", 16);
     memcpy(head + 80, "cam0", 4);
     memcpy(head + 112, "native", 6);
-    memcpy(head + 176, "YUYV", 4);
-    put32(head + 180, width);
-    put32(head + 184, height);
-    put32(head + 188, 1);
-    put32(head + 196, width * 2);
-    put32(head + 200, (uint32_t)bytes);
-    put32(head + 388, UINT32_MAX);
+    memcpy(head + 240, "YUYV", 4);
+    put32(head + 244, width);
+    put32(head + 248, height);
+    put32(head + 252, 1);
+    put32(head + 260, width * 2);
+    put32(head + 264, (uint32_t)bytes);
+    put32(head + 452, UINT32_MAX);
     /* 0x10: F_SEAL_FUTURE_WRITE */
     if (fcntl(*descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | 0x10 | F_SEAL_SEAL) != 0) fail("F_ADD_SEALS");
     return head;
@@ -100,9 +100,9 @@ static void publish_slot(unsigned char *ring, uint64_t number, int64_t stamp, si
     put64(record + 40, 3);
     put32(record + 56, (uint32_t)bytes);
     __atomic_store_n((uint64_t *)(void *)record, number * 2, __ATOMIC_RELEASE);
-    __atomic_store_n((uint32_t *)(void *)(ring + 388), slot, __ATOMIC_RELEASE);
-    __atomic_fetch_add((uint32_t *)(void *)(ring + 384), 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, ring + 384, 1 /* FUTEX_WAKE */, INT_MAX, NULL, NULL, 0);
+    __atomic_store_n((uint32_t *)(void *)(ring + 452), slot, __ATOMIC_RELEASE);
+    __atomic_fetch_add((uint32_t *)(void *)(ring + 448), 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, ring + 448, 1 /* FUTEX_WAKE */, INT_MAX, NULL, NULL, 0);
 }
 
 static void device_gives(const struct device *device, uint64_t number) { give_slot(device->slots_at - PIXELS, number); }

@@ -140,6 +140,12 @@ import Testing
         #expect(got[2].why != nil && got[1].why == nil)
         #expect(got[2].frameRate == 10 && got[1].frameRate == 15)
         #expect(got[0].json(refused: nil)["topic"] == "frame/front/jpeg:480x640@15;rotate=90;mirror/")
+        // Of pictures that have to be turned to be upright, and perhaps turned again.
+        let turned = PictureOrientation(quarters: 3, isMirrored: false)
+        #expect(
+            session.deliveries(of: "front", delivery, position: .front, orientation: turned).map {
+                $0.rendition?.description
+            } == ["jpeg:640x480@15;rotate=90;mirror", "bgr:180x240@15", "bgr:480x240@10", "native@15", nil])
         // Another camera, another mirror.
         #expect(session.deliveries(of: "front", delivery, position: .back)[0].rendition?.isVideoMirrored == false)
     }

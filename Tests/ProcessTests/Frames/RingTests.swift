@@ -299,7 +299,7 @@ extension ProcessTests {
             except OSError:
                 pass
             for descriptor in [memory] + ([again] if again is not None else []):
-                refused("write", lambda: os.pwrite(descriptor, b"x" * 64, 384))
+                refused("write", lambda: os.pwrite(descriptor, b"x" * 64, 448))
                 refused("map", lambda: mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE))
                 refused("shrink", lambda: os.ftruncate(descriptor, 0))
                 refused("grow", lambda: os.ftruncate(descriptor, size * 2))

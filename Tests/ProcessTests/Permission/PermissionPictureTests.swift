@@ -105,7 +105,7 @@ extension ProcessTests.Permission {
                     descriptor = os.open(f"/proc/self/fd/{path}", os.O_RDONLY)
                     memory = os.pread(descriptor, 512, 0)
                     os.close(descriptor)
-                count, newest, closed = struct.unpack_from("<III", memory, 384)
+                count, newest, closed = struct.unpack_from("<III", memory, 448)
                 print("count", count, closed, flush=True)
             """
         let witness = try FrameReader(bus, "cam0", Self.witnessed)

@@ -52,13 +52,13 @@ extension ProcessTests.Permission {
                     struct.unpack_from("<I", self.map, at)[0] for at in (12, 20, 24))
                 self.count = 0
             def news(self):
-                count, newest = struct.unpack_from("<II", self.map, 384)
+                count, newest = struct.unpack_from("<II", self.map, 448)
                 if count == self.count or newest >= self.slots:
                     return None
                 self.count = count
                 return struct.unpack_from("<q", self.map, self.table + newest * self.record_bytes + 24)[0]
             def is_closed(self):
-                return struct.unpack_from("<I", self.map, 392)[0] != 0
+                return struct.unpack_from("<I", self.map, 456)[0] != 0
             def look(self):
                 # Some lines of each slot: a picture that moves changes them.
                 parts = [self.map[:self.pixels]]

@@ -368,7 +368,7 @@ extension ProcessTests {
                 connection.close()
                 print("mapped", flush=True)
                 while signal.sigwait({signal.SIGUSR1}):
-                    count, newest, closed = struct.unpack_from("<III", memory, 384)
+                    count, newest, closed = struct.unpack_from("<III", memory, 448)
                     print(count, closed, memory[48:64].decode(), flush=True)
                 """
             func stranger() throws -> RunningProgram {
