@@ -46,7 +46,9 @@ public final class PhotoEncoder {
     ///   - picture: of the layout that this was made for.
     ///   - facts: what is known of it; its orientation is put in here.
     public func encode(_ picture: PhotoPicture, _ facts: PhotoFacts) throws(PhotoFileError) -> EncodedPhoto {
-        guard picture.layout == layout else { throw .failed("the frame is of another layout than the one before") }
+        guard picture.layout.isSame(as: layout) else {
+            throw .failed("the frame is of another layout than the one before")
+        }
         var facts = facts
         facts.orientation = making.orientationTag
         guard let jpeg else { return try DNGWriter.photo(picture, making, facts) }

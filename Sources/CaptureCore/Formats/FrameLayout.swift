@@ -50,6 +50,13 @@ public struct FrameLayout: Hashable, Sendable {
         set { description.dimensions = newValue }
     }
 
+    /// Whether frames of the other one are the same pictures, at whatever rate they come.
+    public func isSame(as other: FrameLayout) -> Bool {
+        var other = other
+        other.description.frameDuration = description.frameDuration
+        return self == other
+    }
+
     /// Bytes of the payload: all planes with what lies between them.
     public var totalBytes: Int { planes.reduce(0) { max($0, $1.offset + $1.bytes) } }
 

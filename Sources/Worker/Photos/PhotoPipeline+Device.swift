@@ -71,7 +71,7 @@ extension PhotoPipeline {
             guard task.settlesSince == nil else { return }
         }
         guard task.stage == .taking, !task.isHeld else { return }
-        guard run.layout == task.layout else {
+        guard task.layout.map(run.layout.isSame) == true else {
             task.isHeld = true
             return soon(task) { [weak self] in
                 guard let self else { return }
