@@ -32,7 +32,7 @@ public enum ColorMatrix: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// By the number in ITU-T H.273. What is not known, or is none of these, counts as BT.601, as FFmpeg has it.
+    /// By the number in ITU-T H.273. FFmpeg's default for unknown numbers is BT.601, and so it is here.
     public init(code: UInt8?) {
         switch code {
         case 1: self = .bt709

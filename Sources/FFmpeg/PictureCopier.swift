@@ -29,7 +29,7 @@ final class PictureCopier {
         let picture = frame.pointee
         let format = ImageFormat(AVPixelFormat(picture.format))
         let range = Self.range(format.code, picture.color_range)
-        // What a picture of it doesn't say is as the whole movie has it.
+        // A picture without a matrix has that of its movie.
         let matrix =
             picture.colorspace == AVCOL_SPC_UNSPECIFIED
             ? wanted.matrix : ColorMatrix(code: UInt8(exactly: picture.colorspace.rawValue))

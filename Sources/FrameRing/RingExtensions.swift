@@ -1,6 +1,6 @@
 import BusProtocol
 
-// What a source states of its pictures, as a ring's head has it: numbers of ITU-T H.273, and ratios.
+// Format extensions in the head of a ring (RING.md, section 2.2).
 extension FormatExtensions {
     /// H.273's number for what is not known.
     private static let unspecified: UInt8 = 2

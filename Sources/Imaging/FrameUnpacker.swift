@@ -5,8 +5,8 @@ import TurboJPEG
 
 /// Brings an uncompressed frame of any format into planes of luma and chroma, at its own size.
 ///
-/// Planes that lie right already are used where they are. What is made of red, green and blue has BT.601's matrix and
-/// full range, as JPEG has it; all else what its source states.
+/// Planes that lie right already are used where they are. Red, green and blue become BT.601 in full range, like JPEG.
+/// Luma and chroma keep the matrix and the range of their source.
 final class FrameUnpacker {
     /// What the planes will hold: nil for luma alone.
     let chroma: ChromaLayout?

@@ -64,7 +64,7 @@ struct PlanTests {
         request.live = MovieRequest.Live()
         #expect(try Self.kind(.motionJPEG, request) == .motionJPEG && Self.kind(.jpeg, request) == .motionJPEG)
         #expect(try Self.asked(.yuyv, request) == "jpeg" && Self.asked(.h264, request) == "jpeg")
-        #expect(try Self.asked(.motionJPEG, request, turned: 90) == "jpeg;q=95", "its own would come as it is")
+        #expect(try Self.asked(.motionJPEG, request, turned: 90) == "jpeg;q=95", "plain jpeg is not turned")
         request.orientation = 90
         request.mirrored = true
         #expect(try Self.asked(.motionJPEG, request) == "jpeg;rotate=90;mirror")

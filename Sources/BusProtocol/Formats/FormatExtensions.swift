@@ -66,8 +66,7 @@ public struct FormatExtensions: Hashable, Sendable {
     public var bitsPerComponent: Int?
     /// nil: samples fill their words.
     public var alignment: Alignment?
-    /// Seconds from one frame to the next, as the source says (`CMVideoFormatDescription`'s track has it in
-    /// AVFoundation); nil: it doesn't.
+    /// The nominal frame duration in seconds (`AVAssetTrack.minFrameDuration`); nil: the source doesn't state one.
     public var frameDuration: Ratio?
     /// Of depth: how many metres one step is; nil: pictures are not depth.
     public var metersPerStep: Double?

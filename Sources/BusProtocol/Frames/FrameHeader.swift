@@ -67,8 +67,7 @@ public struct FrameHeader: Hashable, Sendable {
     /// If it is mirrored, left and right have to be exchanged after that.
     public var orientation: Int
     public var mirrored: Bool
-    /// What the source states of the pictures beside that; nil: the publisher doesn't know of it (feature
-    /// `formatDescriptions`).
+    /// Colours, pixel shape and rate; nil: the publisher lacks the feature `formatDescriptions`.
     public var extensions: FormatExtensions?
     /// Frames that this rendition left out so far, within `stream`.
     public var dropped: UInt64

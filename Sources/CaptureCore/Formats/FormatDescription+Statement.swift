@@ -11,7 +11,7 @@ extension FormatDescription {
         return members
     }
 
-    /// Takes over what somebody states in such members; what is absent stays as it is.
+    /// Applies such members. Absent members change nothing.
     ///
     /// - Returns: the member that can't be true of pictures of this format and size, and why; nil: all can.
     public mutating func take(_ json: JSONValue) -> (member: String, why: String)? {

@@ -13,7 +13,8 @@ struct PictureTrackPlan: Hashable, Sendable {
     }
 
     var kind: Kind
-    /// As the pictures come; its orientation is the movie's, which a file tells of pictures that are stored unchanged.
+    /// Of the pictures that the recorder receives. If they are stored unchanged, the orientation goes into the track's
+    /// matrix.
     var layout: FrameLayout
 
     /// What to do with the pictures of a ring.
@@ -69,7 +70,7 @@ struct PictureTrackPlan: Hashable, Sendable {
             rendition.videoRotationAngle = request.orientation ?? 0
             rendition.isVideoMirrored = request.mirrored ?? false
             (rendition.width, rendition.height) = (size?.width, size?.height)
-            // A camera's own JPEG would come as it is.
+            // Without a quality the bus passes the camera's own JPEG on, and doesn't turn it.
             if encoding == .jpeg, size == nil, wish == .upright, source != .upright {
                 rendition.quality = PhotoSettings.usualQuality
             }

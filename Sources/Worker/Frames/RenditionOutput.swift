@@ -139,8 +139,8 @@ final class RenditionOutput {
                 extensions: layout.description.extensions, timestampSource: run.timestampSource.rawValue, ring: ring))
     }
 
-    /// How its pictures have to be turned to be upright: what the device gives is passed on as it is, and what is made
-    /// of it is as its readers asked for it.
+    /// Of the published pictures, for their headers. Pictures that are passed on have the device's orientation;
+    /// converted ones are upright.
     func orientation(_ run: CameraStream) -> PictureOrientation {
         if case .passThrough = making { return run.layout.description.orientation }
         return PictureOrientation(quarters: 0, isMirrored: rendition.isVideoMirrored)

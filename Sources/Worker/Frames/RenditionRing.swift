@@ -34,7 +34,7 @@ final class RenditionRing {
     /// - Parameters:
     ///   - layout: how the pictures lie in their slots.
     ///   - planes: where it isn't as the layout says; nil for a compressed picture.
-    ///   - orientation: as the frames' headers have it.
+    ///   - orientation: of the pictures in the ring.
     ///   - bytes: of one frame at most.
     ///   - lending: slots that may be lent at a time.
     ///   - sequence: frames of this rendition that were published within the stream.
