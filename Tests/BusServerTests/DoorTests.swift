@@ -206,10 +206,15 @@ import ZeroMQ
                 if message.first?.bytes.first == 1 { subscriptions += 1 }
             }
         }
+        var ended = 0
+        let before = Context.connectionsCutOff
+        guardian.onClosed = { _ in ended += 1 }
         let next = try client(.subscribe, "s")
         #expect(try loop.run { subscriptions == 1 && guardian.count == 1 })
         try server.socket.send([7])
-        #expect(try loop.run { next.readiness().canReceive })
+        let isReceived = try loop.run { next.readiness().canReceive }
+        let cuts = Context.connectionsCutOff - before
+        #expect(isReceived, "\(ended) ended, \(subscriptions) came in, \(guardian.count) are there, \(cuts) cut off")
         withExtendedLifetime((keeper, peers)) {}
     }
 
