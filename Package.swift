@@ -96,7 +96,7 @@ let package = Package(
             ["ALSA", "BusProtocol", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
-        swift("MovieFile", ["BusProtocol", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG"]),
+        swift("MovieFile", ["BusProtocol", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "TurboJPEG"]),
         swift("PhotoFile", ["BusProtocol", "CaptureCore", "EXIF", "Imaging", "JSON", "TIFF", "TurboJPEG"]),
 
         // Services

@@ -319,6 +319,7 @@ private struct Tracks {
             let other = second.pointee.codecpar?.pointee
         else { return one == nil && other == nil }
         return PictureTurn(of: first) == PictureTurn(of: second) && ColorTags(one) == ColorTags(other)
+            && av_cmp_q(one.sample_aspect_ratio, other.sample_aspect_ratio) == 0
             && one.codec_id == other.codec_id && one.width == other.width && one.height == other.height
             && one.sample_rate == other.sample_rate && one.ch_layout.nb_channels == other.ch_layout.nb_channels
             && extra(one).elementsEqual(extra(other))

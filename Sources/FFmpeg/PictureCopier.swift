@@ -29,10 +29,7 @@ final class PictureCopier {
         let picture = frame.pointee
         let format = ImageFormat(AVPixelFormat(picture.format))
         let range = Self.range(format.code, picture.color_range)
-        // A picture without a matrix has that of its movie.
-        let matrix =
-            picture.colorspace == AVCOL_SPC_UNSPECIFIED
-            ? wanted.matrix : ColorMatrix(code: UInt8(exactly: picture.colorspace.rawValue))
+        let matrix = ColorMatrix(code: UInt8(exactly: picture.colorspace.rawValue))
         let source = ImageDescription(
             format, width: Int(picture.width), height: Int(picture.height), range: range, matrix: matrix)
         let hasRange = wanted.format != .bgr24 && wanted.format != .rgb24 && wanted.format != .gray8

@@ -1,11 +1,21 @@
-import CaptureCore
+public import CaptureCore
 import Glibc
 
 /// Turns and mirrors planes of pixels.
-enum PlaneTurner {
+public enum PlaneTurner {
     /// Pixels a side that are turned together, so that lines of the source stay in the cache while their columns are
     /// read.
     private static let block = 32
+
+    /// The same for memory that is of no type.
+    public static func turn(
+        _ source: UnsafeRawPointer, stride: Int, _ size: Dimensions, bytesPerPixel: Int,
+        _ orientation: PictureOrientation, to target: UnsafeMutableRawPointer, targetStride: Int
+    ) {
+        turn(
+            source.assumingMemoryBound(to: UInt8.self), stride: stride, size, bytesPerPixel: bytesPerPixel,
+            orientation, to: target.assumingMemoryBound(to: UInt8.self), targetStride: targetStride)
+    }
 
     /// Turns one plane of 1 or 3 bytes a pixel. The memory of both has all lines of the size; they don't overlap.
     ///

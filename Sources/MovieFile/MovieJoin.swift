@@ -123,9 +123,9 @@ public enum MovieJoin {
     private static func cover(_ path: String) throws -> MovieCopier.Cover? {
         let reader = try MovieReader(path, delivers: .pictures)
         guard try reader.next() != nil else { return nil }
-        let canvas = try PictureCanvas(Dimensions(width: reader.track.width, height: reader.track.height))
-        try canvas.draw(reader, range: .full)
-        let size = canvas.dimensions
+        let size = reader.track.uprightDimensions
+        let canvas = try PictureCanvas(size, FormatDescription(pixelFormat: .motionJPEG, dimensions: size).color)
+        try canvas.draw(reader)
         guard let y = canvas.planes[0], let u = canvas.planes[1], let v = canvas.planes[2] else { return nil }
         let planes = YUVPlanes(
             y: y.base, yStride: y.stride, u: u.base, uStride: u.stride, v: v.base, vStride: v.stride)

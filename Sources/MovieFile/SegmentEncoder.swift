@@ -3,7 +3,8 @@ import FFmpeg
 import Glibc
 import LinuxIO
 
-/// Encodes movies anew, one behind the other into one file: H.264 and AAC.
+/// Encodes movies anew, one behind the other into one file: H.264 and AAC. Pictures are upright, with square pixels and
+/// the colours of the first segment.
 enum SegmentEncoder {
     /// Nanoseconds: no movie lasts longer.
     private static let longest: Int64 = 10 * 365 * 86_400_000_000_000
@@ -40,11 +41,11 @@ enum SegmentEncoder {
         var picture: VideoTrack?
         for segment in segments where picture == nil { picture = try MovieReader.contents(segment) }
         guard let track = picture else { return nil }
-        let shape = Dimensions(width: track.width, height: track.height)
+        let shape = track.uprightDimensions
         let most = preset.dimensions(for: shape)
         let isSmall = shape.width <= most.width && shape.height <= most.height
         let even = Dimensions(width: max(2, shape.width & ~1), height: max(2, shape.height & ~1))
-        let canvas = try PictureCanvas(isSmall ? even : PictureCanvas.fit(shape, into: most))
+        let canvas = try PictureCanvas(isSmall ? even : PictureCanvas.fit(shape, into: most), track.canvasColor)
         let told = track.frameRate.map { Double($0.numerator) / Double($0.denominator) } ?? 30
         let frameRate = min(max(told, 1), 240)
         let settings = MovieFileType.mp4.recommendedVideoSettings(canvas.dimensions, frameRate: frameRate)
@@ -84,7 +85,7 @@ enum SegmentEncoder {
         if let first = sound?.time { try beSilent(from: heard, until: start + first - origin, writer) }
         while writer.end == nil {
             if let pictures, let time = picture, time <= sound?.time ?? .max {
-                do throws(MediaError) { try canvas.draw(pictures, range: .limited) } catch { throw .media(error) }
+                do throws(MediaError) { try canvas.draw(pictures) } catch { throw .media(error) }
                 try writer.append(canvas.bytes, at: place(time, origin, start))
                 picture = try next(pictures, after: time)
             } else if let piece = sound {

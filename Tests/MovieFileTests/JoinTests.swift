@@ -152,6 +152,73 @@ import Testing
         #expect(try brightness(path).allSatisfy { $0 > 150 })
     }
 
+    /// Four quarters of colour, turned and with other pixels by what ffmpeg writes into the file.
+    private func quarters(_ name: String, _ size: String, _ options: [String], turn: Int = 0) async throws -> String {
+        let (plain, path) = ("\(scratch.path)/\(name)-plain.mp4", "\(scratch.path)/\(name).mp4")
+        let picture =
+            "color=red:s=\(size):r=10:d=0.5,format=gbrp,"
+            + "drawbox=x=iw/2:w=iw/2:h=ih/2:c=lime:t=fill,drawbox=y=ih/2:w=iw/2:h=ih/2:c=blue:t=fill,"
+            + "drawbox=x=iw/2:y=ih/2:w=iw/2:h=ih/2:c=white:t=fill,"
+        _ = try await run(
+            "ffmpeg",
+            ["-v", "error", "-f", "lavfi", "-i", picture + options[0]] + options.dropFirst()
+                + ["-c:v", "libx264", "-qp", "0", "-pix_fmt", "yuv420p", plain], scratch)
+        _ = try await run(
+            "ffmpeg", ["-v", "error", "-i", plain, "-c", "copy", "-metadata:s:v", "rotate=\(turn)", path], scratch)
+        return path
+    }
+
+    /// The first picture as ffmpeg shows it, and the colours in the middle of its quarters.
+    private func shown(_ path: String, cover: Bool = false) async throws -> (size: String, colors: [[Int]]) {
+        let size = try await run(
+            "ffprobe",
+            [
+                "-v", "error", "-select_streams", "V:0", "-show_entries",
+                "stream=width,height,sample_aspect_ratio,color_space:stream_side_data=rotation", "-of", "csv=p=0",
+                path,
+            ], scratch)
+        let raw = "\(scratch.path)/shown.rgb"
+        _ = try await run(
+            "ffmpeg",
+            [
+                "-v", "error", "-y", "-i", path, "-map", cover ? "0:v:1" : "0:V:0", "-frames:v", "1", "-vf",
+                "scale=flags=accurate_rnd+full_chroma_int,format=rgb24,scale=8:8:flags=neighbor", "-f", "rawvideo", raw,
+            ], scratch)
+        let bytes = try File.read(raw, limit: 1000).map { Int($0) }
+        return (
+            size.standardOutput.split(separator: "\n").joined(separator: " "),
+            [(2, 2), (6, 2), (2, 6), (6, 6)].map { Array(bytes[($0.1 * 8 + $0.0) * 3..<($0.1 * 8 + $0.0) * 3 + 3]) }
+        )
+    }
+
+    @Test(
+        "What is encoded anew is upright, with square pixels and the colours of its segments",
+        arguments: [
+            (0, "1/1", "bt709", "320,240"), (90, "1/1", "bt709", "240,320"), (180, "1/1", "bt2020", "320,240"),
+            (270, "4/3", "smpte170m", "240,426"), (0, "4/3", "bt709", "426,240"),
+        ])
+    func whatIsEncodedAnewIsUpright(_ turn: Int, _ pixel: String, _ matrix: String, _ size: String) async throws {
+        let scale = matrix == "smpte170m" ? "bt601" : matrix
+        let space = matrix == "bt2020" ? "bt2020nc" : matrix
+        let segment = try await quarters(
+            "turned", "320x240",
+            ["scale=out_color_matrix=\(scale):out_range=tv,setsar=\(pixel)", "-colorspace", space], turn: turn)
+        let joined = try #require(try MovieJoin.join([segment], to: "\(scratch.path)/joined.mp4", isEncoded: true))
+        #expect(joined.isEncoded)
+        let dimensions = try #require(joined.dimensions)
+        let (expected, found) = (try await shown(segment), try await shown("\(scratch.path)/joined.mp4"))
+        #expect(found.size == "\(size),1:1,\(space)")
+        let even = "\(dimensions.width & ~1),\(dimensions.height & ~1)"
+        #expect(even == size, "the cover's size")
+        for (one, other) in zip(expected.colors.joined(), found.colors.joined()) {
+            #expect(abs(one - other) <= 8, "\(expected.colors) \(found.colors)")
+        }
+        let cover = try await shown("\(scratch.path)/joined.mp4", cover: true)
+        for (one, other) in zip(expected.colors.joined(), cover.colors.joined()) {
+            #expect(abs(one - other) <= 8, "the cover: \(cover.colors)")
+        }
+    }
+
     @Test func whatIsLargerThanItsPresetIsEncodedAnew() async throws {
         let large = try segment("large", Dimensions(width: 960, height: 540), count: 3, audio: nil)
         let jpeg = "\(scratch.path)/jpeg.mp4"
