@@ -91,11 +91,14 @@ let package = Package(
 
         // Media
         swift("CaptureLibrary", ["BusProtocol", "JSON", "LinuxIO"]),
+        swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
         swift(
             "CaptureSources",
-            ["ALSA", "BusProtocol", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
+            [
+                "ALSA", "BusProtocol", "CaptureCore", "EXIF", "FFmpeg", "Imaging", "LinuxIO", "TurboJPEG",
+                "Video4Linux", "X264",
+            ]),
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
-        swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
         swift("MovieFile", ["BusProtocol", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "TurboJPEG"]),
         swift("PhotoFile", ["BusProtocol", "CaptureCore", "EXIF", "Imaging", "JSON", "TIFF", "TurboJPEG"]),
 

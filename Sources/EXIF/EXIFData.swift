@@ -38,6 +38,16 @@ public final class EXIFData {
         exif_data_set_byte_order(data, EXIF_BYTE_ORDER_INTEL)
     }
 
+    /// What a JPEG picture has; empty where it has none.
+    ///
+    /// - Parameter jpeg: as much of it as the segments before the first scan may take.
+    public convenience init(of jpeg: UnsafeRawBufferPointer) throws(EXIFError) {
+        try self.init()
+        guard let base = jpeg.baseAddress else { return }
+        exif_data_load_data(data, base.assumingMemoryBound(to: UInt8.self), UInt32(clamping: jpeg.count))
+        exif_data_set_byte_order(data, EXIF_BYTE_ORDER_INTEL)
+    }
+
     deinit {
         exif_data_unref(data)
         exif_mem_unref(memory)

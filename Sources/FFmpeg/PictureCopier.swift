@@ -1,14 +1,16 @@
 import CFFmpeg
 
 /// Writes decoded pictures to memory of a given layout: line by line where they are as wanted, else by a ``Scaler``.
-final class PictureCopier {
+///
+/// Used by one thread at a time.
+public final class PictureCopier {
     fileprivate var scaler: Scaler?
     /// What the scaler makes: it writes whole blocks, beyond what it was given room for.
     private var made: UnsafeMutablePointer<AVFrame>?
     /// A picture that is stored bottom up, turned.
     private var turned: UnsafeMutablePointer<AVFrame>?
 
-    init() {}
+    public init() {}
 
     deinit {
         av_frame_free(&made)
@@ -136,6 +138,20 @@ final class PictureCopier {
 }
 
 extension PictureCopier {
+    /// Writes a picture that lies in memory to other memory, in the format and size that is wanted there.
+    ///
+    /// - Parameter result: each plane with room for its lines, and no more than these is written.
+    public func copy(
+        _ planes: ImagePlanes, _ description: ImageDescription, as wanted: ImageDescription, to result: ImagePlanes
+    ) throws(MediaError) {
+        if description == wanted { return try lines(planes, wanted, result) }
+        // The scaler writes whole blocks, beyond the lines' ends.
+        if scaler?.destination != wanted || made == nil { made = try buffer(wanted, replacing: &made) }
+        guard let made else { throw MediaError("av_frame_get_buffer", cffmpeg_no_memory()) }
+        try scale(planes, description, as: wanted, to: Self.planes(made))
+        try lines(made, wanted, result)
+    }
+
     /// Writes a picture that lies in memory to a frame of that kind.
     func copy(
         _ planes: ImagePlanes, _ description: ImageDescription, as wanted: ImageDescription,
@@ -163,12 +179,7 @@ extension PictureCopier {
             let shift = plane == 0 ? 0 : 1
             part[plane] = (base + (y >> shift) * stride + (x >> shift), stride)
         }
-        if description == wanted { return try lines(planes, wanted, part) }
-        // The scaler writes whole blocks, beyond the part's edge.
-        if scaler?.destination != wanted || made == nil { made = try buffer(wanted, replacing: &made) }
-        guard let made else { throw MediaError("av_frame_get_buffer", cffmpeg_no_memory()) }
-        try scale(planes, description, as: wanted, to: Self.planes(made))
-        try lines(made, wanted, part)
+        try copy(planes, description, as: wanted, to: part)
     }
 
     /// Makes a frame black, which is planar with 4:2:0 and of a limited range.

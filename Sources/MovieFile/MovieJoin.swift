@@ -1,8 +1,8 @@
 public import CaptureCore
 import FFmpeg
 import Glibc
+import Imaging
 public import LinuxIO
-import TurboJPEG
 
 /// A movie that was joined from others.
 public struct JoinedMovie: Hashable, Sendable {
@@ -126,15 +126,7 @@ public enum MovieJoin {
         let size = reader.track.uprightDimensions
         let canvas = try PictureCanvas(size, FormatDescription(pixelFormat: .motionJPEG, dimensions: size).color)
         try canvas.draw(reader)
-        guard let y = canvas.planes[0], let u = canvas.planes[1], let v = canvas.planes[2] else { return nil }
-        let planes = YUVPlanes(
-            y: y.base, yStride: y.stride, u: u.base, uStride: u.stride, v: v.base, vStride: v.stride)
-        let most = JPEGCompressor.maximumBytes(width: size.width, height: size.height, subsampling: .s420)
-        let bytes = try [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
-            count = try JPEGCompressor().compress(
-                planes, width: size.width, height: size.height, subsampling: .s420, quality: 90,
-                into: UnsafeMutableRawBufferPointer(buffer))
-        }
+        let bytes = try canvas.jpeg(quality: 90)
         return MovieCopier.Cover(bytes: bytes, width: size.width, height: size.height)
     }
 }

@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import FFmpeg
+import Imaging
 
 /// What was given to the muxer.
 struct Written {

@@ -1,6 +1,7 @@
 import CaptureCore
 import FFmpeg
 import Glibc
+import Imaging
 import LinuxIO
 
 /// Encodes movies anew, one behind the other into one file: H.264 and AAC. Pictures are upright, with square pixels and

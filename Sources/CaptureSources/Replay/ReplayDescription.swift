@@ -3,11 +3,6 @@ import CaptureCore
 import FFmpeg
 
 extension ReplayMaterial {
-    /// How its pictures have to be turned to be upright.
-    var orientation: PictureOrientation {
-        PictureOrientation(quarters: track.turn.quarters, isMirrored: track.turn.isMirrored)
-    }
-
     /// What the material states about its pictures in one of its ``formats``.
     ///
     /// What it doesn't state is taken as FFmpeg takes it: BT.601 in video range. Compressed pictures other than JPEG

@@ -1,10 +1,12 @@
 import BusProtocol
 import CaptureCore
+import EXIF
 import FFmpeg
 import Glibc
+import Imaging
 import LinuxIO
 
-/// What a replay camera plays: a movie, or a folder of pictures. Looked at anew at each opening.
+/// What a replay camera plays: a movie, a picture, or a folder of pictures. Looked at anew at each opening.
 struct ReplayMaterial {
     /// How the file, or the folder, was when it was looked at: another one under its path is another material.
     struct Signature: Hashable {
@@ -16,10 +18,12 @@ struct ReplayMaterial {
 
     let path: String
     let signature: Signature
-    /// In a folder: its pictures, in the order of their names.
+    /// Those of a folder, in the order of their names; empty: it is a movie.
     let pictures: [String]
-    let isFolder: Bool
+    /// The movie's, or that of the first picture.
     let track: VideoTrack
+    /// How its pictures have to be turned to be upright: as a movie says it, or the first picture.
+    let orientation: PictureOrientation
     let frameDuration: FrameDuration
 
     /// Pictures of a folder.
@@ -32,8 +36,7 @@ struct ReplayMaterial {
         self.path = path
         let (signature, isFolder) = try Self.look(path)
         self.signature = signature
-        self.isFolder = isFolder
-        pictures = isFolder ? try Self.pictures(in: path) : []
+        pictures = isFolder ? try Self.pictures(in: path) : Self.isPicture(path) ? [path] : []
         let first = pictures.first ?? path
         do throws(MediaError) {
             let reader = try MovieReader(
@@ -42,8 +45,9 @@ struct ReplayMaterial {
         } catch {
             throw Self.unusable(first, error)
         }
-        let ownRate = isFolder ? nil : track.frameRate.flatMap { FrameDuration($0.denominator, $0.numerator) }
-        frameDuration = Self.plausible(ownRate) ?? rate ?? FrameDuration(framesPerSecond: isFolder ? 10 : 25)
+        orientation = pictures.isEmpty ? track.orientation : Self.orientation(track, first)
+        let ownRate = !pictures.isEmpty ? nil : track.frameRate.flatMap { FrameDuration($0.denominator, $0.numerator) }
+        frameDuration = Self.plausible(ownRate) ?? rate ?? FrameDuration(framesPerSecond: pictures.isEmpty ? 25 : 10)
     }
 
     // Some files tell the ticks of their clock.
@@ -96,10 +100,7 @@ struct ReplayMaterial {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
             }
-            guard !name.hasPrefix("."), let dot = name.lastIndex(of: "."),
-                extensions.contains(name[name.index(after: dot)...].lowercased())
-            else { continue }
-            names.append(name)
+            if !name.hasPrefix("."), isPicture(name) { names.append(name) }
         }
         guard !names.isEmpty else {
             throw error(
@@ -107,6 +108,30 @@ struct ReplayMaterial {
         }
         return names.sorted { isBefore($0, $1) }.map { "\(folder)/\($0)" }
     }
+
+    private static func isPicture(_ name: String) -> Bool {
+        guard let dot = name.lastIndex(of: ".") else { return false }
+        return extensions.contains(name[name.index(after: dot)...].lowercased())
+    }
+
+    /// What a JPEG picture's EXIF data say; of other pictures they are not read.
+    static func orientation(_ track: VideoTrack, _ path: String) -> PictureOrientation {
+        guard track.codec == .motionJPEG, let bytes = try? File.readAtOnce(path, limit: mostPictureBytes) else {
+            return .upright
+        }
+        return bytes.withUnsafeBytes { orientation(of: $0) }
+    }
+
+    /// The same of the picture's bytes.
+    static func orientation(of jpeg: UnsafeRawBufferPointer) -> PictureOrientation {
+        guard case .shorts(let numbers) = try? EXIFData(of: jpeg).value(.orientation), let number = numbers.first else {
+            return .upright
+        }
+        return ExifOrientation.orientation(Int(number))
+    }
+
+    /// Of one picture.
+    static let mostPictureBytes = 256 << 20
 
     /// `f2.jpg` before `f10.jpg`: digits count as numbers.
     static func isBefore(_ left: String, _ right: String) -> Bool {
@@ -139,7 +164,7 @@ struct ReplayMaterial {
         let size = Dimensions(width: track.width, height: track.height)
         var choices: [(PixelFormat, String)] = []
         switch track.codec {
-        case .motionJPEG where !isFolder || isJPEGThroughout: choices.append((.motionJPEG, "Motion-JPEG"))
+        case .motionJPEG where pictures.isEmpty || isJPEGThroughout: choices.append((.motionJPEG, "Motion-JPEG"))
         case .h264: choices.append((.h264, "H.264"))
         default: break
         }

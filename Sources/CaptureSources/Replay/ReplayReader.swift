@@ -1,6 +1,8 @@
+import BusProtocol
 import CaptureCore
 import FFmpeg
 import Glibc
+import Imaging
 import LinuxIO
 import TurboJPEG
 
@@ -25,7 +27,7 @@ extension ReplayMaterial {
     /// Begins a pass in one of ``formats``.
     func reader(_ description: FormatDescription) throws(SourceError) -> any ReplayReader {
         let image = Self.image(description)
-        guard !isFolder else { return FolderReplayReader(pictures, image) }
+        guard pictures.isEmpty else { return try PictureReplayReader(pictures, image, description) }
         let reader: MovieReader
         do throws(MediaError) {
             reader = try MovieReader(
@@ -77,53 +79,108 @@ private final class MovieReplayReader: ReplayReader {
     }
 }
 
-/// The pictures of a folder, one after the other. Those that can't be read are damaged frames.
-private final class FolderReplayReader: ReplayReader {
+/// Pictures, one after the other. Those of another size or orientation than the first one are fitted into its frame,
+/// with black around them; those that can't be read are damaged frames.
+private final class PictureReplayReader: ReplayReader {
     private let paths: [String]
     private let image: ImageDescription?
+    /// That of the first picture.
+    private let frame: (dimensions: Dimensions, orientation: PictureOrientation)
+    private let decompressor: JPEGDecompressor
+    /// What others are fitted into; made for the first one.
+    private var canvas: PictureCanvas?
+    private let color: ColorDescription
+    private let copier = PictureCopier()
     private var index = -1
     private var bytes: [UInt8] = []
     private var reader: MovieReader?
+    /// Of the reader's picture.
+    private var orientation = PictureOrientation.upright
 
-    /// Of one picture.
-    private static let maximumBytes = 256 << 20
+    /// Of pictures that are fitted into the frame.
+    private static let quality = 90
 
-    init(_ paths: [String], _ image: ImageDescription?) {
+    init(
+        _ paths: [String], _ image: ImageDescription?, _ description: FormatDescription
+    ) throws(SourceError) {
         self.paths = paths
         self.image = image
+        frame = (description.dimensions, description.orientation)
+        let isOwn = image == nil || image?.format == .yuv420p
+        color =
+            isOwn
+            ? description.color : FormatDescription(pixelFormat: .i420, dimensions: description.dimensions).color
+        do throws(JPEGError) {
+            decompressor = try JPEGDecompressor()
+        } catch {
+            throw SourceError(.noResources, operation: "replay", message: "\(error)")
+        }
     }
 
     func next() throws(SourceError) -> ReplayFrame? {
         index += 1
         guard index < paths.count else { return nil }
         reader = nil
-        guard image != nil else {
-            bytes = (try? File.readAtOnce(paths[index], limit: Self.maximumBytes)) ?? []
-            return ReplayFrame(time: nil, isDamaged: bytes.isEmpty)
+        guard image == nil else { return ReplayFrame(time: nil, isDamaged: !decode()) }
+        bytes = (try? File.readAtOnce(paths[index], limit: ReplayMaterial.mostPictureBytes)) ?? []
+        let header = bytes.withUnsafeBytes { try? decompressor.header($0) }
+        guard let header else { return ReplayFrame(time: nil, isDamaged: true) }
+        let size = Dimensions(width: header.width, height: header.height)
+        orientation = bytes.withUnsafeBytes { ReplayMaterial.orientation(of: $0) }
+        if size == frame.dimensions, orientation == frame.orientation {
+            return ReplayFrame(time: nil, isDamaged: false)
         }
-        // Opened and decoded as a movie of one picture.
-        let picture = try? MovieReader(paths[index], delivers: .pictures)
-        guard let picture, let item = try? picture.next() else { return ReplayFrame(time: nil, isDamaged: true) }
+        bytes = []
+        guard decode(), let canvas = try? fitted(), let jpeg = try? canvas.jpeg(quality: Self.quality) else {
+            return ReplayFrame(time: nil, isDamaged: true)
+        }
+        bytes = jpeg
+        return ReplayFrame(time: nil, isDamaged: false)
+    }
+
+    /// Opened and decoded as a movie of one picture.
+    ///
+    /// - Returns: whether it is whole.
+    private func decode() -> Bool {
+        guard let picture = try? MovieReader(paths[index], delivers: .pictures), let item = try? picture.next() else {
+            return false
+        }
+        orientation = ReplayMaterial.orientation(picture.track, paths[index])
         reader = picture
-        return ReplayFrame(time: nil, isDamaged: item.isDamaged)
+        return !item.isDamaged
+    }
+
+    /// The picture in the frame, as the first one lies there.
+    private func fitted() throws(MediaError) -> PictureCanvas? {
+        guard let reader else { return nil }
+        if canvas == nil { canvas = try PictureCanvas(frame.dimensions, color) }
+        guard let canvas else { return nil }
+        canvas.clear()
+        try canvas.draw(reader, turned: orientation.followed(by: frame.orientation.inverse))
+        return canvas
     }
 
     func write(to slot: FrameSlot, _ layout: FrameLayout) -> Bool {
         guard let region = slot.regions.first, let base = region.baseAddress else { return false }
         guard let image else {
-            // One of another size would not be what the format says.
-            let isFitting = bytes.withUnsafeBytes { jpeg in
-                guard let header = try? JPEGDecompressor().header(jpeg) else { return false }
-                return header.width == layout.dimensions.width && header.height == layout.dimensions.height
-            }
-            guard isFitting, bytes.count <= region.count else { return false }
+            guard !bytes.isEmpty, bytes.count <= region.count else { return false }
             bytes.withUnsafeBytes { region.copyMemory(from: $0) }
             slot.bytesUsed[0] = bytes.count
             return true
         }
         guard let reader, let planes = ImagePlanes(layout, base, room: region.count) else { return false }
         slot.bytesUsed[0] = layout.totalBytes
-        return (try? reader.copyPicture(as: image, to: planes)) != nil
+        do throws(MediaError) {
+            let size = Dimensions(width: reader.track.width, height: reader.track.height)
+            if size == frame.dimensions, orientation == frame.orientation {
+                try reader.copyPicture(as: image, to: planes)
+            } else if let canvas = try fitted() {
+                try copier.copy(canvas.planes, canvas.description, as: image, to: planes)
+            }
+            return true
+        } catch {
+            return false
+        }
     }
 }
 

@@ -294,21 +294,60 @@ import Testing
         #expect(throws: SourceError.self) { try camera.open() }
     }
 
-    @Test("pictures that can't be read, or are of another size, are damaged frames")
-    func damagedPictures() async throws {
+    @Test("pictures of another size or orientation are fitted into the first one's; what can't be read is damaged")
+    func mixedPictures() async throws {
         let path = "\(folder.path)/pictures"
         mkdir(path, 0o700)
-        let source = "testsrc=size=64x48:rate=10"
-        _ = try await ffmpeg(["-f", "lavfi", "-i", source, "-frames:v", "4", "\(path)/p-%d.jpg"])
-        _ = try await ffmpeg(["-f", "lavfi", "-i", "testsrc=size=32x32", "-frames:v", "1", "\(path)/p-2.jpg"])
+        let source = "color=white:size=64x48:rate=10"
+        _ = try await ffmpeg(["-f", "lavfi", "-i", source, "-frames:v", "5", "\(path)/p-%d.jpg"])
+        _ = try await ffmpeg(["-f", "lavfi", "-i", "color=white:size=32x32", "-frames:v", "1", "\(path)/p-2.jpg"])
         try File.replace("\(path)/p-3.jpg", with: [1, 2, 3], mode: 0o600)
+        try orient("\(path)/p-4.jpg", 6)
         let camera = camera(path, fps: 100)
-        _ = try camera.open()
-        #expect(try play(camera).frames.map(\.isCorrupt) == [false, true, true, false])
-        // Decoded, one of another size is made to fit.
+        #expect(try camera.open().orientation == .upright)
+        // White in the middle; black where a square leaves the sides free, and where a picture is on edge.
+        let edges = [false, true, true, false]
+        let jpegs = try play(camera).frames
+        #expect(jpegs.map(\.isCorrupt) == [false, false, true, false, false])
+        for (frame, isFitted) in zip(jpegs.filter { !$0.isCorrupt }, edges) {
+            let file = "\(folder.path)/frame.jpg"
+            try File.replace(file, with: frame.bytes, mode: 0o600)
+            let grey = try await ffmpeg(["-i", file, "-f", "rawvideo", "-pix_fmt", "gray", "-"])
+            try #require(grey.count == 64 * 48)
+            #expect(grey[24 * 64 + 32] > 230 && (grey[24 * 64 + 3] < 30) == isFitted)
+        }
         _ = try camera.setFormat(FormatSelection(pixelFormat: .nv12, dimensions: Dimensions(width: 64, height: 48)))
         try camera.injectFault(.replug)
-        #expect(try play(camera).frames.map(\.isCorrupt) == [false, false, true, false])
+        let frames = try play(camera).frames
+        #expect(frames.map(\.isCorrupt) == [false, false, true, false, false])
+        for (frame, isFitted) in zip(frames.filter { !$0.isCorrupt }, edges) {
+            try #require(frame.bytes.count == 4608)
+            #expect(frame.bytes[24 * 64 + 32] > 220 && (frame.bytes[24 * 64 + 3] < 40) == isFitted)
+        }
+    }
+
+    /// Puts EXIF data with that orientation behind the picture's beginning.
+    private func orient(_ path: String, _ number: UInt8) throws {
+        let jpeg = try File.read(path, limit: 1 << 20)
+        let segment: [UInt8] =
+            [0xFF, 0xE1, 0, 34] + Array("Exif".utf8) + [0, 0, 0x4D, 0x4D, 0, 42, 0, 0, 0, 8]
+            + [0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, number, 0, 0, 0, 0, 0, 0]
+        try File.replace(path, with: jpeg[..<2] + segment + jpeg[2...], mode: 0o600)
+    }
+
+    @Test("a picture, or the first one of a folder, says by EXIF how they are turned", arguments: 1...8)
+    func oriented(_ number: Int) async throws {
+        let path = "\(folder.path)/picture.jpg"
+        _ = try await ffmpeg(["-f", "lavfi", "-i", "testsrc=size=64x48", "-frames:v", "1", path])
+        try orient(path, UInt8(number))
+        let camera = camera(path, fps: 100)
+        let orientation = try camera.open().orientation
+        #expect(
+            ExifOrientation.number(
+                CaptureOrientation(rotationAngle: orientation.quarters * 90), isMirrored: orientation.isMirrored)
+                == number)
+        // As it is stored, with what it says itself.
+        #expect(try play(camera).frames.map(\.bytes) == [try File.read(path, limit: 1 << 20)])
     }
 
     @Test("a name has the same uniqueID always, whatever file stands for it")

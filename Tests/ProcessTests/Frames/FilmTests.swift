@@ -140,20 +140,44 @@ extension ProcessTests {
             try File.replace(path, with: bytes, mode: 0o600)
         }
 
-        @Test(arguments: turns.indices.map { ($0, "mjpeg") } + [(1, "libx264"), (5, "libx264")])
-        func `a film's turn reaches every reader, photo and movie`(_ index: Int, _ codec: String) async throws {
+        /// What is played, and a file of it that ffmpeg shows.
+        private func makeTurned(
+            _ film: String, _ index: Int, _ codec: String, isFolder: Bool, _ bus: BusHarness
+        ) async throws -> String {
+            let (turn, plain, made) = (Self.turns[index], "\(film)-plain.mp4", "\(film)-made")
+            try await make(plain, "smpte170m", codec == "mjpeg" ? "pc" : "tv", bus)
+            let encoding =
+                ["-i", plain, "-c:v", codec, "-q:v", "2", "-pix_fmt"] + [codec == "mjpeg" ? "yuvj420p" : "yuv420p"]
+            guard isFolder else {
+                try await ffmpeg(encoding + ["\(made).mov"], bus)
+                try self.turn("\(made).mov", turn.matrix)
+                rename("\(made).mov", film)
+                return film
+            }
+            mkdir(made, 0o700)
+            try await ffmpeg(encoding + ["\(made)/%d.jpg"], bus)
+            let number = turn.mirrored ? [0: 2, 90: 5, 180: 4, 270: 7] : [0: 1, 90: 6, 180: 3, 270: 8]
+            let told = try await bus.run(
+                "exiftool",
+                ["-q", "-overwrite_original", "-n", "-Orientation=\(number[turn.orientation] ?? 1)", "-r", made])
+            try #require(told.status == 0, "\(told)")
+            rename(made, film)
+            return "\(film)/1.jpg"
+        }
+
+        @Test(
+            arguments: turns.indices.map { ($0, "mjpeg", false) } + [(1, "libx264", false), (5, "libx264", false)]
+                + turns.indices.dropFirst().map { ($0, "mjpeg", true) })
+        func `a film's turn reaches every reader, photo and movie`(
+            _ index: Int, _ codec: String, _ isFolder: Bool
+        ) async throws {
             let turn = Self.turns[index]
             let folder = try TemporaryDirectory()
-            let film = "\(folder.path)/film.mov"
+            let film = "\(folder.path)/\(isFolder ? "film" : "film.mov")"
             let bus = try await BusHarness(virtual: 0, arguments: ["--replay", film])
-            try await make("\(folder.path)/colors.mp4", "smpte170m", codec == "mjpeg" ? "pc" : "tv", bus)
-            try await ffmpeg(
-                ["-i", "\(folder.path)/colors.mp4", "-c:v", codec, "-q:v", "2", "-pix_fmt"]
-                    + [codec == "mjpeg" ? "yuvj420p" : "yuv420p", "\(folder.path)/turned.mov"], bus)
-            try self.turn("\(folder.path)/turned.mov", turn.matrix)
-            rename("\(folder.path)/turned.mov", film)
+            let shown = try await makeTurned(film, index, codec, isFolder: isFolder, bus)
             try await bus.wait(for: "state/device/film/") { $0?["connected"] == true }
-            let wanted = try await pixels(film, bus)
+            let wanted = try await pixels(shown, bus)
             let isQuarter = turn.orientation % 180 != 0
             let (width, height) = isQuarter ? (Self.height, Self.width) : (Self.width, Self.height)
             func isUpright(_ path: String, _ what: String, width: Int = width, height: Int = height) async throws {
