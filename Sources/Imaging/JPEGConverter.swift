@@ -10,7 +10,7 @@ final class JPEGConverter {
     private let decompressor: JPEGDecompressor
     /// Of whole pictures.
     private let scale: JPEGScale
-    /// Pictures with the standard Huffman tables put in.
+    /// Pictures with what they lack.
     private let completed = PictureBuffer()
     /// Decoded pictures on their way to be turned.
     private let unturned = PictureBuffer()
@@ -56,7 +56,7 @@ final class JPEGConverter {
     func convert(
         _ picture: UnsafeRawBufferPointer, _ layout: FrameLayout, zoom: Int, into output: PictureBuffer
     ) throws(ConversionError) {
-        let jpeg = try JPEGStream.insertHuffmanTables(picture, into: completed) ? completed.bytes : picture
+        let jpeg = try JPEGStream.complete(picture, into: completed) ? completed.bytes : picture
         let header = try decoding { () throws(JPEGError) in try decompressor.header(jpeg) }
         guard header.width == dimensions.width, header.height == dimensions.height else {
             throw .damaged("the picture has \(header.width)x\(header.height) pixels instead of \(dimensions)")

@@ -16,25 +16,8 @@ struct JPEGOrientationSegment: Hashable {
 
     private static let name: [UInt8] = Array("Exif".utf8) + [0, 0]
 
-    /// A picture without EXIF data; false also for what is no JPEG picture.
-    static func isMissing(in jpeg: UnsafeRawBufferPointer) -> Bool {
-        guard JPEGStream.hasStart(jpeg) else { return false }
-        var index = 2
-        while index + 3 < jpeg.count {
-            guard jpeg[index] == 0xFF else { return false }
-            let marker = jpeg[index + 1]
-            if marker == 0xFF {
-                index += 1
-                continue
-            }
-            if marker == 0xDA { return true }
-            let length = Int(jpeg[index + 2]) << 8 | Int(jpeg[index + 3])
-            guard length >= 2 else { return false }
-            if marker == 0xE1, jpeg[(index + 4)...].starts(with: name) { return false }
-            index += 2 + length
-        }
-        return false
-    }
+    /// Whether an `APP1` segment is EXIF data.
+    static func isEXIF(_ contents: Slice<UnsafeRawBufferPointer>) -> Bool { contents.starts(with: name) }
 
     /// - Parameter room: of ``bytes`` bytes, at least.
     func write(to room: UnsafeMutableRawBufferPointer) {

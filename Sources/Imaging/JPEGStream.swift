@@ -5,13 +5,13 @@ public enum JPEGStream {
     /// True for a picture without Huffman tables (`DHT`), as many UVC cameras and AVI files have them: Motion JPEG
     /// means the standard ones then, which few programs other than video players know.
     public static func lacksHuffmanTables(_ jpeg: UnsafeRawBufferPointer) -> Bool {
-        startOfScanWithoutTables(jpeg) != nil
+        JPEGHead(jpeg).map { !$0.hasTables } ?? false
     }
 
-    /// Writes the picture with the standard tables put in (T.81 Annex K.3, as RFC 2435 gives them).
+    /// Writes the picture with what it lacks (``completion(of:orientation:)``).
     ///
-    /// - Returns: false for a picture that has tables, or whose markers make no sense; then nothing is written.
-    public static func insertHuffmanTables(
+    /// - Returns: false for a picture that lacks nothing, or whose markers make no sense; then nothing is written.
+    public static func complete(
         _ jpeg: UnsafeRawBufferPointer, into output: PictureBuffer
     ) throws(ConversionError) -> Bool {
         guard let completion = completion(of: jpeg) else { return false }
@@ -22,18 +22,23 @@ public enum JPEGStream {
     }
 
     /// How much longer a picture becomes at most by what it lacks.
-    public static var mostMissingBytes: Int { standardTables.count + JPEGOrientationSegment.bytes }
+    public static var mostMissingBytes: Int { standardTables.count + JPEGOrientationSegment.bytes + end.count }
 
-    /// What a picture lacks: its Huffman tables, or the word on how it has to be turned.
+    private static let end: [2 of UInt8] = [0xFF, 0xD9]
+
+    /// What a picture lacks that other programs need: its Huffman tables (the standard ones are meant then: T.81 Annex
+    /// K.3, as RFC 2435 gives them), its end (`EOI`), or the word on how it has to be turned.
     public struct Completion: Hashable, Sendable {
         /// Where the tables belong; nil: it has some.
         fileprivate var tables: Int?
         /// What stands behind its beginning; nil: it needs none.
         fileprivate var orientation: JPEGOrientationSegment?
+        fileprivate var lacksEnd = false
 
         /// How much longer the picture is with it.
         public var bytes: Int {
             (tables == nil ? 0 : standardTables.count) + (orientation == nil ? 0 : JPEGOrientationSegment.bytes)
+                + (lacksEnd ? end.count : 0)
         }
 
         /// Writes the whole picture: its own bytes and ``bytes`` more.
@@ -62,20 +67,20 @@ public enum JPEGStream {
                 written += standardTables.count
             }
             copy(to: jpeg.count)
+            if lacksEnd { for index in end.indices { room[written + index] = end[index] } }
         }
     }
 
-    /// Looks only at what comes before the first scan; nil for a picture that lacks nothing, or whose markers make no
-    /// sense.
+    /// Decodes nothing; nil for a picture that lacks nothing, or whose markers make no sense.
     ///
     /// - Parameter orientation: how its pixels have to be turned. A picture with EXIF data of its own says that itself.
     public static func completion(
         of jpeg: UnsafeRawBufferPointer, orientation: PictureOrientation = .upright
     ) -> Completion? {
-        var completion = Completion(tables: startOfScanWithoutTables(jpeg))
-        if orientation != .upright, JPEGOrientationSegment.isMissing(in: jpeg) {
-            completion.orientation = JPEGOrientationSegment(orientation)
-        }
+        guard let head = JPEGHead(jpeg) else { return nil }
+        var completion = Completion(tables: head.hasTables ? nil : head.scan)
+        if orientation != .upright, !head.hasEXIF { completion.orientation = JPEGOrientationSegment(orientation) }
+        completion.lacksEnd = !hasEnd(jpeg, behind: head.scan)
         return completion.bytes == 0 ? nil : completion
     }
 
@@ -84,36 +89,22 @@ public enum JPEGStream {
         jpeg.count > 2 && jpeg[0] == 0xFF && jpeg[1] == 0xD8
     }
 
-    /// True if the end of the picture (`EOI`) is there, with at most so much filling behind it.
+    /// True if the end of the picture (`EOI`) is there, whatever its camera has put behind it.
     public static func hasEnd(_ jpeg: UnsafeRawBufferPointer) -> Bool {
-        let end = jpeg.count
-        var index = end - 2
-        // Cameras fill up to a block of their own with zeros.
-        while index >= max(0, end - 65536) {
-            if jpeg[index] == 0xFF, jpeg[index + 1] == 0xD9 { return true }
-            index -= 1
-        }
-        return false
+        endsInFilling(jpeg) || JPEGHead(jpeg).map { hasEnd(jpeg, behind: $0.scan) } ?? false
     }
 
-    /// Where the first scan (`SOS`) begins in a picture with no `DHT` before it.
-    private static func startOfScanWithoutTables(_ jpeg: UnsafeRawBufferPointer) -> Int? {
-        guard jpeg.count > 4, jpeg[0] == 0xFF, jpeg[1] == 0xD8 else { return nil }
-        var index = 2
-        while index + 3 < jpeg.count {
-            guard jpeg[index] == 0xFF else { return nil }
-            let marker = jpeg[index + 1]
-            if marker == 0xFF {
-                index += 1
-                continue
-            }
-            if marker == 0xDA { return index }
-            // Huffman tables, or the conditioning of an arithmetic coder, which takes none.
-            if marker == 0xC4 || marker == 0xCC { return nil }
-            let length = Int(jpeg[index + 2]) << 8 | Int(jpeg[index + 3])
-            guard length >= 2 else { return nil }
-            index += 2 + length
-        }
-        return nil
+    private static func hasEnd(_ jpeg: UnsafeRawBufferPointer, behind scan: Int) -> Bool {
+        endsInFilling(jpeg) || JPEGHead.end(of: jpeg, from: scan) != nil
+    }
+
+    /// What a picture lacks at its end (`EOI`); nil: nothing.
+    public static func missingEnd(of jpeg: UnsafeRawBufferPointer) -> [2 of UInt8]? { hasEnd(jpeg) ? nil : end }
+
+    // At once for nearly every camera: its last bytes are the end, but for zeros up to a block of its own.
+    private static func endsInFilling(_ jpeg: UnsafeRawBufferPointer) -> Bool {
+        var count = jpeg.count
+        while count > 4, jpeg[count - 1] == 0 { count -= 1 }
+        return count > 4 && jpeg[count - 2] == end[0] && jpeg[count - 1] == end[1]
     }
 }

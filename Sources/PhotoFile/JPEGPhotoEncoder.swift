@@ -24,7 +24,7 @@ final class JPEGPhotoEncoder {
 
     private let output = PictureBuffer()
     private let checked = PictureBuffer()
-    /// Camera's pictures with the standard Huffman tables put in.
+    /// Camera's pictures with what they lack.
     private let completed = PictureBuffer()
 
     private var isCameras: Bool { Self.isJPEG(layout.pixelFormat) }
@@ -91,7 +91,7 @@ final class JPEGPhotoEncoder {
         }
         let jpeg = UnsafeRawBufferPointer(rebasing: frame.bytes[offset...])
         let isCompleted = try converting { () throws(ConversionError) in
-            try JPEGStream.insertHuffmanTables(jpeg, into: completed)
+            try JPEGStream.complete(jpeg, into: completed)
         }
         return try JPEGParts(isCompleted ? completed.bytes : jpeg)
     }

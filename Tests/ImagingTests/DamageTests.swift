@@ -193,6 +193,43 @@ private func failure(
         }
     }
 
+    @Test(arguments: [Rendition.Encoding.jpeg, .bgr, .gray, .i420], [64, 32])
+    func givesPicturesTheirEnd(_ encoding: Rendition.Encoding, _ width: Int) throws {
+        let (jpeg, layout) = try TestPicture(size: size).jpeg()
+        let request = PictureRequest(encoding: encoding, dimensions: Dimensions(width: width, height: width * 3 / 4))
+        #expect(try failure(jpeg.dropLast(2), layout, request) == nil)
+        #expect(try failure(jpeg.dropLast(1), layout, request) == nil)
+        #expect(try failure(jpeg.dropLast(2) + [UInt8](repeating: 0, count: 700), layout, request) == nil)
+        // What lacks more is damaged.
+        for missing in [12, 40, jpeg.count / 2] {
+            guard case .damaged = try failure(jpeg.dropLast(missing), layout, request) else {
+                Issue.record("a picture without its last \(missing) bytes was made into \(encoding)")
+                continue
+            }
+        }
+    }
+
+    @Test func findsTheEndOfPictures() throws {
+        let (jpeg, _) = try TestPicture(size: size).jpeg()
+        let thumbnail: [UInt8] = [0xFF, 0xE1, 0, 8, 0xFF, 0xD8, 1, 2, 0xFF, 0xD9]
+        let filling = (0..<70_000).map { UInt8(truncatingIfNeeded: $0 * 37 + 11) == 0xFF ? 0 : UInt8($0 * 37 % 251) }
+        let zeros = [UInt8](repeating: 0, count: 70_000)
+        for (bytes, hasEnd) in [
+            (jpeg, true), (jpeg + zeros, true), (jpeg + filling, true), (jpeg + [0xFF], true),
+            (jpeg.dropLast(2), false), (jpeg.dropLast(2) + zeros, false), (jpeg.dropLast(), false),
+            // The end of a preview within it is not its own.
+            (jpeg.prefix(2) + thumbnail + jpeg.dropFirst(2).dropLast(2), false),
+            (jpeg.prefix(2) + thumbnail + jpeg.dropFirst(2), true),
+        ] as [([UInt8], Bool)] {
+            let memory = try GuardedMemory(bytes)
+            #expect(memory.read(JPEGStream.hasEnd) == hasEnd)
+            #expect((memory.read { JPEGStream.completion(of: $0) } == nil) == hasEnd)
+            let output = PictureBuffer()
+            guard try memory.read({ try JPEGStream.complete($0, into: output) }) else { continue }
+            #expect(Array(output.bytes) == bytes + [0xFF, 0xD9])
+        }
+    }
+
     @Test func toleratesBytesBetweenPictureAndEnd() throws {
         // As many cameras end their pictures, and with filling behind it.
         let (jpeg, layout) = try TestPicture(size: size).jpeg()
@@ -228,12 +265,12 @@ private func failure(
         let output = PictureBuffer()
         let memory = try GuardedMemory(bare)
         #expect(memory.read(JPEGStream.lacksHuffmanTables))
-        #expect(try memory.read { try JPEGStream.insertHuffmanTables($0, into: output) })
+        #expect(try memory.read { try JPEGStream.complete($0, into: output) })
         // The encoder wrote the standard tables itself, in the same order and place.
         #expect(Array(output.bytes) == jpeg)
         let whole = try GuardedMemory(jpeg)
         #expect(!whole.read(JPEGStream.lacksHuffmanTables))
-        #expect(try !whole.read { try JPEGStream.insertHuffmanTables($0, into: output) })
+        #expect(try !whole.read { try JPEGStream.complete($0, into: output) })
     }
 
     @Test func survivesMarkersThatMakeNoSense() throws {

@@ -98,6 +98,17 @@ private let size = Dimensions(width: 96, height: 64)
         #expect(try DecodedPicture(photo.bytes).shows(PatchPicture.patches))
     }
 
+    @Test func `a picture that lacks its end alone gets it`() throws {
+        var frame = try frame()
+        let whole = try essence(frame.bytes)
+        frame.bytes.removeLast(2)
+        for making in [PhotoMaking(fileType: .jpeg), PhotoMaking(fileType: .jpeg, thumbnail: PhotoThumbnail())] {
+            let photo = try encode(frame, making)
+            #expect(try essence(photo.bytes) == whole && photo.bytes.suffix(2) == [0xFF, 0xD9])
+            #expect(try DecodedPicture(photo.bytes).shows(PatchPicture.patches))
+        }
+    }
+
     @Test(arguments: [nil, 80])
     func `profile and comments go with it, streams and previews don't`(_ quality: Int?) throws {
         var frame = try frame()
@@ -191,7 +202,7 @@ private let size = Dimensions(width: 96, height: 64)
     @Test(arguments: makings)
     func `a picture that breaks off is an error`(_ making: PhotoMaking) throws {
         let (bytes, layout) = try frame()
-        for length in 0..<bytes.count - 1 {
+        for length in 0..<bytes.count - 2 {
             let error = try failure(Array(bytes[..<length]), layout, making)
             #expect(error?.isOfFrame == true, "\(length) of \(bytes.count) bytes: \(String(describing: error))")
         }
