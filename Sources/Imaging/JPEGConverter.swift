@@ -15,6 +15,8 @@ final class JPEGConverter {
     /// Decoded pictures on their way to be turned.
     private let unturned = PictureBuffer()
     private var stage: Stage?
+    /// For pictures without luma: made with the first.
+    private var colorStage: JPEGColorStage?
     /// nil: pictures are turned after they are decoded, if at all.
     private let transform: (transformer: JPEGTransformer, wish: JPEGTransform)?
 
@@ -71,6 +73,7 @@ final class JPEGConverter {
             return output.setCount(bytes)
         }
         let decoded = scale.scaled(dimensions)
+        guard header.colors != .inks else { return try convert(jpeg, header, zoom: zoom, into: output) }
 
         if isWhole, decoded == request.unturned, let format = request.encoding.packedFormat {
             let isTurned = request.orientation != .upright
@@ -90,9 +93,7 @@ final class JPEGConverter {
             return
         }
         let isGray = request.encoding == .gray
-        guard header.isYUV || isGray else {
-            throw .failed("a JPEG picture of this colour space can't be scaled or encoded")
-        }
+        guard header.colors == .yuv || isGray else { return try convert(jpeg, header, zoom: zoom, into: output) }
         let subsampling = isGray ? .gray : header.subsampling
         let stage = try stage(subsampling, zoom: isWhole ? nil : zoom)
         let stageScale = stage.part?.scale ?? scale
@@ -107,6 +108,23 @@ final class JPEGConverter {
         let whole = stage.memory.picture(.full, .bt601)
         let picture = try stage.scaler.scale(stage.part.map { whole.part($0.rectangle) } ?? whole)
         try stage.finish.write(picture, into: output)
+    }
+
+    private func convert(
+        _ jpeg: UnsafeRawBufferPointer, _ header: JPEGHeader, zoom: Int, into output: PictureBuffer
+    ) throws(ConversionError) {
+        // Of a part that is enlarged all pixels are needed.
+        let scale = zoom <= DigitalZoom.whole ? scale : .full
+        let stage: JPEGColorStage
+        if let known = colorStage, known.colors == header.colors, known.scale == scale {
+            stage = known
+        } else {
+            stage = try JPEGColorStage(header.colors, dimensions, scale, request)
+            colorStage = stage
+        }
+        try stage.convert(jpeg, header, decompressor, zoom: zoom, into: output) { (warning) throws(ConversionError) in
+            try judge(warning, jpeg)
+        }
     }
 
     private func part(_ subsampling: ChromaSubsampling, _ zoom: Int) -> Part {

@@ -73,6 +73,8 @@ public enum PackedFormat: Hashable, Sendable, CaseIterable {
     case rgbx, bgrx, xrgb, xbgr
     /// One byte a pixel.
     case gray
+    /// Cyan, magenta, yellow and black as they are in the file: four bytes a pixel. To and from such pictures only.
+    case cmyk
 
     var code: Int32 {
         switch self {
@@ -83,6 +85,7 @@ public enum PackedFormat: Hashable, Sendable, CaseIterable {
         case .xrgb: Int32(TJPF_XRGB.rawValue)
         case .xbgr: Int32(TJPF_XBGR.rawValue)
         case .gray: Int32(TJPF_GRAY.rawValue)
+        case .cmyk: Int32(TJPF_CMYK.rawValue)
         }
     }
 
@@ -90,7 +93,7 @@ public enum PackedFormat: Hashable, Sendable, CaseIterable {
         switch self {
         case .gray: 1
         case .rgb, .bgr: 3
-        case .rgbx, .bgrx, .xrgb, .xbgr: 4
+        case .rgbx, .bgrx, .xrgb, .xbgr, .cmyk: 4
         }
     }
 }

@@ -5,8 +5,17 @@ public struct JPEGHeader: Hashable, Sendable {
     public var width: Int
     public var height: Int
     public var subsampling: ChromaSubsampling
-    /// Luma and chroma, or luma alone: it can be had as YUV planes. False for the rare RGB, CMYK and YCCK pictures.
-    public var isYUV: Bool
+    public var colors: Colors
+
+    /// What its samples mean.
+    public enum Colors: Hashable, Sendable {
+        /// Luma and chroma, or luma alone: it can be had as YUV planes.
+        case yuv
+        /// Red, green and blue as they are.
+        case rgb
+        /// Cyan, magenta, yellow and black (CMYK, YCCK): it can be had as ``PackedFormat/cmyk`` only.
+        case inks
+    }
 }
 
 /// A scale at which the library decodes in the DCT domain, at less cost than at full size.
@@ -56,7 +65,15 @@ public final class JPEGDecompressor {
         }
         return JPEGHeader(
             width: Int(width), height: Int(height), subsampling: known,
-            isYUV: colorspace == Int32(TJCS_YCbCr.rawValue) || colorspace == Int32(TJCS_GRAY.rawValue))
+            colors: Self.colors(colorspace))
+    }
+
+    private static func colors(_ colorspace: Int32) -> JPEGHeader.Colors {
+        switch colorspace {
+        case Int32(TJCS_RGB.rawValue): .rgb
+        case Int32(TJCS_CMYK.rawValue), Int32(TJCS_YCCK.rawValue): .inks
+        default: .yuv
+        }
     }
 
     /// Decodes to planar YUV, full range BT.601, of the picture's own subsampling (`tjDecompressToYUVPlanes`).
