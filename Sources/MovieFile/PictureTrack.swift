@@ -32,7 +32,7 @@ final class PictureTrack {
     private let frameRate: Double
     private let encoder: VideoEncoder?
     private var source: ImageDescription?
-    /// A frame without padding between its lines, or the last one's bytes.
+    /// A frame without padding between its lines, one with what it lacked, or the last one's bytes.
     private var room = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     /// So many bytes of it are the last frame, once it is kept.
     private var keptBytes = 0
@@ -130,7 +130,11 @@ final class PictureTrack {
     }
 
     /// How many bytes of the file a frame takes, as far as can be told.
-    func expectedBytes(_ payload: UnsafeRawBufferPointer) -> Int { encoder == nil ? payload.count : largest }
+    func expectedBytes(_ payload: UnsafeRawBufferPointer) -> Int {
+        guard encoder == nil else { return largest }
+        guard case .motionJPEG = video else { return payload.count }
+        return payload.count + (JPEGStream.completion(of: payload)?.bytes ?? 0)
+    }
 
     /// How many bytes of the file the last frame takes once more.
     var expectedBytesAgain: Int { encoder == nil ? keptBytes : largest }
@@ -142,7 +146,12 @@ final class PictureTrack {
         let duration = shown(from: time, for: lastTime.map { time - $0 } ?? frameDuration)
         var written = Written()
         switch video {
-        case .motionJPEG, .h264:
+        case .motionJPEG:
+            let picture = complete(payload)
+            try muxer.write(picture, to: track, at: time, duration: duration, isKeyFrame: true)
+            written.count(picture.count)
+            if keepsLast { keep(picture) }
+        case .h264:
             try muxer.write(payload, to: track, at: time, duration: duration, isKeyFrame: isKeyFrame)
             written.count(payload.count)
             if keepsLast { keep(payload) }
@@ -201,14 +210,27 @@ final class PictureTrack {
         return written
     }
 
+    /// A camera may leave out what its own driver's users know; whoever opens the file doesn't. A picture that lacks
+    /// nothing stays what it is.
+    private func complete(_ picture: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        guard let completion = JPEGStream.completion(of: picture) else { return picture }
+        let count = picture.count + completion.bytes
+        makeRoom(count)
+        completion.fill(picture, into: room)
+        return UnsafeRawBufferPointer(rebasing: room[..<count])
+    }
+
+    private func makeRoom(_ count: Int) {
+        guard room.count < count else { return }
+        room.deallocate()
+        // Some are larger than others.
+        room = .allocate(byteCount: packedLayout == nil ? count * 3 / 2 : count, alignment: 64)
+    }
+
     private func keep(_ bytes: UnsafeRawBufferPointer) {
         keptBytes = bytes.count
         guard let base = bytes.baseAddress, base != UnsafeRawPointer(room.baseAddress) else { return }
-        if room.count < bytes.count {
-            room.deallocate()
-            // Some are larger than others.
-            room = .allocate(byteCount: packedLayout == nil ? bytes.count * 3 / 2 : bytes.count, alignment: 64)
-        }
+        makeRoom(bytes.count)
         room.baseAddress?.copyMemory(from: base, byteCount: bytes.count)
     }
 
