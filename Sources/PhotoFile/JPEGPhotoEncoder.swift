@@ -18,12 +18,11 @@ final class JPEGPhotoEncoder {
     private let making: PhotoMaking
     private let thumbnails: ThumbnailMaker?
     /// Finds out whether a camera's picture is whole, where nothing else decodes it.
-    private let checker: PictureConverter?
+    private let checker: JPEGChecker?
     /// Makes the picture; made when first needed where a camera's is mostly good as it is.
     private var converter: PictureConverter?
 
     private let output = PictureBuffer()
-    private let checked = PictureBuffer()
     /// Camera's pictures with what they lack.
     private let completed = PictureBuffer()
 
@@ -40,7 +39,7 @@ final class JPEGPhotoEncoder {
         }
         let isCameras = Self.isJPEG(layout.pixelFormat)
         if isCameras, making.quality == nil, orientation == .upright {
-            checker = try Self.checker(layout)
+            checker = try JPEGChecker(layout)
             converter = nil
         } else {
             checker = nil
@@ -58,13 +57,6 @@ final class JPEGPhotoEncoder {
         request.orientation = orientation
         request.keepsQuality = making.quality == nil && orientation != .upright
         return try PictureConverter(from: layout, to: request)
-    }
-
-    /// Decodes no more pixels than it must, but reads all of the picture for that.
-    private static func checker(_ layout: FrameLayout) throws(BusError) -> PictureConverter {
-        let (width, height) = (layout.dimensions.width, layout.dimensions.height)
-        let eighth = Dimensions(width: max(1, (width + 7) / 8), height: max(1, (height + 7) / 8))
-        return try PictureConverter(from: layout, to: PictureRequest(encoding: .gray, dimensions: eighth))
     }
 
     /// - Parameter facts: with the orientation that the file is to tell.
@@ -98,8 +90,8 @@ final class JPEGPhotoEncoder {
 
     private func check(_ frame: PhotoPicture) throws(PhotoFileError) {
         guard let checker else { return }
-        _ = try converting { () throws(ConversionError) in
-            try checker.convert([frame.bytes], bytesUsed: [frame.bytes.count], into: checked)
+        try converting { () throws(ConversionError) in
+            try checker.check([frame.bytes], bytesUsed: [frame.bytes.count])
         }
     }
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import unittest
 from fractions import Fraction
 from pathlib import Path
+from typing import Callable, Iterator
 
 import camerabus
 from camerabus import AsyncClient, FormatExtensions
-from live import LiveTestCase, RUNTIME_DIR, TIMEOUT
+from live import Image, LiveTestCase, RUNTIME_DIR, TIMEOUT
 
 
 class Sources(LiveTestCase):
@@ -151,3 +157,174 @@ class Sources(LiveTestCase):
                     self.assertEqual({frame.width for frame in frames}, {640})
             finally:
                 program.kill()
+
+
+class CameraJPEG:
+    """One picture as cameras send it: four fields of colour."""
+
+    WIDTH, HEIGHT = 160, 128
+    COLOURS = ((200, 40, 60), (30, 180, 90), (40, 60, 210), (220, 210, 80))
+
+    def __init__(self) -> None:
+        self.rgb = Image.new("RGB", (self.WIDTH, self.HEIGHT))
+        for place, colour in zip(self.fields(self.WIDTH, self.HEIGHT), self.COLOURS):
+            self.rgb.paste(colour, place)
+        self.plain = self.saved(self.rgb)
+        self.segments, self.scan = self.parts(self.plain)
+
+    @staticmethod
+    def fields(width: int, height: int) -> list[tuple[int, int, int, int]]:
+        across, down = width // 2, height // 2
+        return [(x, y, x + across, y + down) for y in (0, down) for x in (0, across)]
+
+    @staticmethod
+    def saved(image: Image.Image) -> bytes:
+        file = io.BytesIO()
+        image.save(file, "JPEG", quality=95, subsampling=0)
+        return file.getvalue()
+
+    @staticmethod
+    def parts(jpeg: bytes) -> tuple[list[bytes], bytes]:
+        segments, index = [], 2
+        while jpeg[index + 1] != 0xDA:
+            end = index + 2 + int.from_bytes(jpeg[index + 2 : index + 4], "big")
+            segments.append(jpeg[index:end])
+            index = end
+        return segments, jpeg[index:]
+
+    def adobe(self, image: Image.Image, transform: int) -> bytes:
+        """Pillow writes the samples as they are; the marker says what they mean."""
+        segments, scan = self.parts(self.saved(image))
+        marker = b"\xff\xee\x00\x0eAdobe\x00\x64" + bytes(4) + bytes([transform])
+        others = [bytearray(segment) for segment in segments if segment[1] not in (0xE0, 0xEE)]
+        frame, head = next(segment for segment in others if segment[1] == 0xC0), bytearray(scan)
+        # Components are called by numbers, and not by the first letters of inks.
+        for number in range(frame[9]):
+            frame[10 + 3 * number] = head[5 + 2 * number] = number + 1
+        return b"\xff\xd8" + marker + b"".join(others) + head
+
+    def whole(self) -> Iterator[tuple[str, bytes]]:
+        tables = b"".join(segment for segment in self.segments if segment[1] != 0xC4)
+        yield "without Huffman tables", b"\xff\xd8" + tables + self.scan
+        yield "without its end", self.plain[:-2]
+        yield "without both", b"\xff\xd8" + tables + self.scan[:-2]
+        yield "with zeros behind it", self.plain + bytes(3000)
+        yield "with zeros in place of its end", self.plain[:-2] + bytes(3000)
+        yield "with garbage behind it", self.plain + bytes(number * 37 % 251 for number in range(3000))
+        yield "RGB", self.adobe(Image.frombytes("YCbCr", self.rgb.size, self.rgb.tobytes()), 0)
+        inks = self.rgb.convert("CMYK")
+        yield "CMYK", self.saved(inks)
+        cyan, magenta, yellow, black = inks.split()
+        luma = Image.merge("RGB", (cyan, magenta, yellow)).convert("YCbCr").split()
+        # Pillow inverts what it writes.
+        turned = [channel.point([255 - level for level in range(256)]) for channel in luma]
+        yield "YCCK", self.adobe(Image.merge("CMYK", (*turned, black)), 2)
+
+    def undecodable(self) -> Iterator[tuple[str, bytes]]:
+        half = len(self.plain) // 2
+        yield "torn", self.plain[:half]
+        yield "torn, with an end", self.plain[:half] + b"\xff\xd9"
+        yield "its beginning alone", self.plain[:200]
+        yield "something else", b"GIF89a" * 40
+        yield "of another size", self.saved(self.rgb.resize((96, 64)))
+
+
+@unittest.skipUnless(Image is not None and shutil.which("ffmpeg"), "needs Pillow and ffmpeg")
+class CameraJPEGs(LiveTestCase):
+    """Every lane shows a picture, or every lane says why not."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="camerabus-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.picture = CameraJPEG()
+
+    def lanes(self, device: str) -> list[tuple[str, Callable[[], Image.Image]]]:
+        def frame(rendition: str) -> Callable[[], Image.Image]:
+            def take() -> Image.Image:
+                with self.client.frames(device, rendition=rendition, limit=1, timeout=TIMEOUT) as frames:
+                    got = next(frames)
+                data, size = bytes(got.payload), (got.width, got.height)
+                if rendition in ("rgb", "gray"):
+                    return Image.frombytes("RGB" if rendition == "rgb" else "L", size, data)
+                return Image.open(io.BytesIO(data))
+
+            return take
+
+        def movie(name: str, codec: str) -> Callable[[], Image.Image]:
+            def take() -> Image.Image:
+                path = self.folder / name
+                with self.client.record(device, path=path, codec=codec) as running:
+                    ending = running.stop()
+                self.assertGreater(ending.frames, 0)
+                command = ["ffmpeg", "-v", "error", "-i", str(path), "-frames:v", "1", "-f", "apng", "-"]
+                decoded = subprocess.run(command, check=True, capture_output=True)
+                path.unlink()
+                self.assertEqual(decoded.stderr, b"")
+                return Image.open(io.BytesIO(decoded.stdout))
+
+            return take
+
+        def photo() -> Image.Image:
+            return self.client.capture_photo(device).photo.image()
+
+        renditions = ["native", "jpeg", "jpeg:80x64", "jpeg;q=95", "jpeg;rotate=180", "rgb", "gray"]
+        return [
+            *((rendition, frame(rendition)) for rendition in renditions),
+            ("photo", photo), ("passThrough", movie("a.mov", "passThrough")), ("h264", movie("b.mp4", "h264")),
+        ]
+
+    def judge(self, image: Image.Image, lane: str) -> None:
+        image.load()
+        isGrey = image.mode == "L"
+        found = image if isGrey else image.convert("RGB")
+        colours = CameraJPEG.COLOURS[::-1] if "rotate" in lane else CameraJPEG.COLOURS
+        for (left, top, right, bottom), colour in zip(CameraJPEG.fields(*found.size), colours):
+            middle = found.getpixel(((left + right) // 2, (top + bottom) // 2))
+            if isGrey:
+                red, green, blue = colour
+                self.assertLessEqual(abs(middle - (0.299 * red + 0.587 * green + 0.114 * blue)), 6, lane)
+            else:
+                self.assertLessEqual(max(abs(a - b) for a, b in zip(middle, colour)), 6, (lane, middle, colour))
+
+    def sent(self, jpeg: bytes) -> tuple[str, Callable[[], None]]:
+        """A camera that sends this picture until the function is called."""
+        size = (CameraJPEG.WIDTH, CameraJPEG.HEIGHT)
+        source = self.client.create_source("jpegs", *size, "jpeg", fps=25)
+        over = threading.Event()
+
+        def send() -> None:
+            while not over.wait(0.04):
+                source.send(jpeg)
+
+        thread = threading.Thread(target=send)
+        thread.start()
+
+        def end() -> None:
+            over.set()
+            thread.join()
+            source.close()
+
+        return source.device, end
+
+    def test_what_cameras_leave_out_or_put_in_is_shown_on_every_lane(self) -> None:
+        for name, jpeg in self.picture.whole():
+            device, end = self.sent(jpeg)
+            try:
+                for lane, take in self.lanes(device):
+                    with self.subTest(f"{name}: {lane}"):
+                        self.judge(take(), lane)
+            finally:
+                end()
+
+    def test_what_cannot_be_decoded_is_told_on_every_lane_with_its_reason(self) -> None:
+        for name, jpeg in self.picture.undecodable():
+            device, end = self.sent(jpeg)
+            try:
+                for lane, take in self.lanes(device):
+                    with self.subTest(f"{name}: {lane}"):
+                        with self.assertRaisesRegex(camerabus.InternalError, "are damaged: "):
+                            take()
+            finally:
+                end()

@@ -18,6 +18,19 @@ enum TestPicture {
         return Array(output.bytes)
     }
 
+    /// One without its Huffman tables, as many cameras send it, and where they belong.
+    static func bare(luma: UInt8 = 20) throws -> (bytes: [UInt8], tables: Int) {
+        let whole = try jpeg(luma: luma)
+        var (bytes, index, tables) = (Array(whole[..<2]), 2, 0)
+        while whole[index + 1] != 0xDA {
+            let next = index + 2 + Int(whole[index + 2]) << 8 + Int(whole[index + 3])
+            if whole[index + 1] != 0xC4 { bytes += whole[index..<next] }
+            index = next
+        }
+        tables = bytes.count
+        return (bytes + whole[index...], tables)
+    }
+
     /// One that begins and ends as it should, and can't be decoded.
     static func torn() throws -> [UInt8] {
         let whole = try jpeg(luma: 20)

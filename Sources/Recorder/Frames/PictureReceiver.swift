@@ -108,7 +108,12 @@ final class PictureReceiver: @unchecked Sendable {
         case .refused(let reason):
             wait.begin(reason)
             let isOutOfMemory = reason.data["missing"] == "ring"
-            mailbox.setRefusal(reason.reason == .limitExceeded || isOutOfMemory ? reason : nil)
+            // Its pictures can't be used.
+            let isDamaged = reason.reason == .internalError && !isOutOfMemory
+            let isTold = reason.reason == .limitExceeded || isOutOfMemory || isDamaged && request.live != nil
+            mailbox.setRefusal(isTold ? reason : nil)
+            // A movie that runs waits for others.
+            if isDamaged, plan == nil, request.live == nil { refuse(reason) }
             // That doesn't pass.
             if reason.reason == .formatUnsupported || reason.reason == .invalidParams { refuse(reason) }
         case .unreadable(let text), .gone(let text):

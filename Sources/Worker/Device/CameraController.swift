@@ -212,13 +212,13 @@ final class CameraController {
         // Some drivers settle these only now.
         let format = FormatSelection(pixelFormat: run.layout.pixelFormat, dimensions: run.layout.dimensions)
         cache.streams(format, run.frameDuration)
-        run.onFrame = { [weak self] frame in
+        run.onFrame = { [weak self] content in
             guard let self else { return }
-            if !hasFrame, frame != nil {
+            if !hasFrame, case .whole = content {
                 hasFrame = true
                 life.firstFrame()
             }
-            frames.deliver(frame)
+            frames.deliver(content)
         }
         run.onGap = { [weak self] count in self?.lost += count }
         run.onKeyframeWanted = { [weak self] in self?.requestKeyframe() }

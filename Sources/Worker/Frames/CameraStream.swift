@@ -41,8 +41,8 @@ final class CameraStream {
 
     /// Called before frames are taken; it may end the stream.
     @exclusivity(unchecked) var beforeFrames: (() -> Void)?
-    /// A frame that is whole, or (nil) one that is damaged.
-    @exclusivity(unchecked) var onFrame: ((FramePublisher.Arrival?) -> Void)?
+    /// A frame that is whole, or one that is damaged.
+    @exclusivity(unchecked) var onFrame: ((FramePublisher.Content) -> Void)?
     /// Frames that the device itself has lost.
     @exclusivity(unchecked) var onGap: ((UInt64) -> Void)?
     /// The device is to be asked for a key frame.
@@ -102,6 +102,9 @@ final class CameraStream {
         fill()
         tellIfHome()
     }
+
+    /// A picture has turned out to be damaged: those to come are looked at closely.
+    func doubt() { ring.publisher.doubt() }
 
     /// Frames build on one another: a reader can begin at a key frame only.
     var isChained: Bool { chain != nil }
@@ -165,12 +168,9 @@ final class CameraStream {
         lastSequence = metadata.captureSequence
         if chain != nil { content = publishChained(slot) }
         var isPublished = false
-        switch content {
-        case .whole(let arrival):
-            isPublished = arrival.publication != nil
-            onFrame?(arrival)
-        case .damaged: onFrame?(nil)
-        case nil: break
+        if let content {
+            if case .whole(let arrival) = content { isPublished = arrival.publication != nil }
+            onFrame?(content)
         }
         silence?.heard(at: MonotonicClock.now())
         // One that was not published may be filled again at once.
@@ -183,7 +183,8 @@ final class CameraStream {
     /// - Returns: nil if it is none, but something that frames need.
     private func publishChained(_ slot: FrameSlot) -> FramePublisher.Content? {
         let publisher = ring.publisher
-        if publisher.isWhole(slot.index, slot.metadata) {
+        let damage = publisher.damage(slot.index, slot.metadata)
+        if damage == nil {
             switch chain?.take(slot) {
             case .picture(let isKeyframe):
                 // The slot's properties may have changed.
@@ -194,7 +195,7 @@ final class CameraStream {
         }
         chain?.lose()
         requestKeyframe()
-        return publisher.leaveOut()
+        return publisher.leaveOut(damage)
     }
 
     // Gives the device as many slots as it may have.

@@ -2,28 +2,73 @@ import CaptureCore
 import CaptureSources
 import Imaging
 
-/// Finds damaged and short frames, which are counted and not passed on.
+/// Finds damaged and short frames, which are counted and not passed on: to nobody, whatever form of them is wanted.
 ///
-/// Drivers mark the damage that they notice. A compressed picture that is too short is recognized by its first and last
-/// bytes.
+/// Drivers mark the damage that they notice. A JPEG picture without its beginning is damaged. One without its end may
+/// lack nothing else, as all pictures of some cameras: it is decoded to know, and gets its end. A stream's first
+/// picture is decoded, too, and those that follow on one which turned out to be undecodable; all others are believed,
+/// since decoding costs much.
 struct DamageDetector {
+    private let layout: FrameLayout
     private let isJPEG: Bool
-    /// Some cameras leave the end marker out always; where it came once, a picture without it is torn.
-    private var hasSeenEnd = false
+    /// Made with the first picture that is decoded.
+    private var checker: JPEGChecker?
+    /// So many pictures are decoded before others are believed.
+    private var doubts = 1
 
-    init(_ format: PixelFormat) { isJPEG = format == .motionJPEG || format == .jpeg }
+    /// Whole pictures in a row after which a camera is believed again.
+    private static let doubtsAfterDamage = 30
 
-    mutating func isWhole(_ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan)
-        -> Bool
-    {
-        guard !metadata.isCorrupt, plan.count(bytesUsed: metadata.bytesUsed) != nil else { return false }
-        guard isJPEG, let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count else {
-            return !isJPEG
+    init(_ layout: FrameLayout) {
+        self.layout = layout
+        isJPEG = layout.pixelFormat == .motionJPEG || layout.pixelFormat == .jpeg
+    }
+
+    /// One of its pictures has turned out to be damaged.
+    mutating func doubt() { doubts = Self.doubtsAfterDamage }
+
+    /// What is wrong with a frame; nil: it is whole.
+    mutating func damage(
+        _ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan
+    ) -> String? {
+        if metadata.isCorrupt { return "its source marks it as damaged" }
+        guard plan.count(bytesUsed: metadata.bytesUsed) != nil else { return "it is shorter than its format" }
+        return isJPEG ? damage(ofJPEG: metadata, regions) : nil
+    }
+
+    private mutating func damage(ofJPEG metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]) -> String? {
+        guard let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count else {
+            return "it is longer than its memory"
         }
         let picture = UnsafeRawBufferPointer(rebasing: region[..<used])
-        guard JPEGStream.hasStart(picture) else { return false }
-        let hasEnd = JPEGStream.hasEnd(picture)
-        hasSeenEnd = hasSeenEnd || hasEnd
-        return hasEnd || !hasSeenEnd
+        guard JPEGStream.hasStart(picture) else { return "it doesn't begin as a JPEG picture" }
+        if doubts == 0, JPEGStream.hasEnd(picture) { return nil }
+        if checker == nil { checker = try? JPEGChecker(layout) }
+        do throws(ConversionError) {
+            try checker?.check(regions, bytesUsed: metadata.bytesUsed)
+            doubts = max(0, doubts - 1)
+            return nil
+        } catch {
+            switch error {
+            // For lack of memory nothing is known of it.
+            case .failed: return nil
+            case .damaged(let why):
+                doubt()
+                return why
+            case .truncated:
+                doubt()
+                return "\(error)"
+            }
+        }
+    }
+
+    /// Gives a whole JPEG picture its end if it lacks it, and its slot has room for that.
+    func complete(_ slot: UnsafeMutableRawBufferPointer, _ bytesUsed: inout [Int]) {
+        guard isJPEG, let used = bytesUsed.first, used <= slot.count,
+            let missing = JPEGStream.missingEnd(of: UnsafeRawBufferPointer(rebasing: slot[..<used])),
+            used + missing.count <= slot.count
+        else { return }
+        for index in missing.indices { slot[used + index] = missing[index] }
+        bytesUsed[0] = used + missing.count
     }
 }

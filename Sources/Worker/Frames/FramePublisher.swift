@@ -19,8 +19,8 @@ final class FramePublisher: @unchecked Sendable {
     /// What a slot holds that was filled.
     enum Content {
         case whole(Arrival)
-        /// Damaged or short: it is not published.
-        case damaged
+        /// Damaged or short, and why: it is not published. nil: it builds on one that is missing.
+        case damaged(String?)
     }
 
     let writer: RingWriter
@@ -33,6 +33,7 @@ final class FramePublisher: @unchecked Sendable {
     private let places: [Place]
     private let newestGeneration: Atomic<UInt64>
     private let isOver = Atomic(false)
+    private let isDoubted = Atomic(false)
 
     // Only the thread that publishes uses these. Unchecked access: see `PollSet`.
     @exclusivity(unchecked) private var judge: DamageDetector
@@ -49,7 +50,7 @@ final class FramePublisher: @unchecked Sendable {
         self.writer = writer
         self.plan = plan
         isChained = layout.pixelFormat == .h264
-        judge = DamageDetector(layout.pixelFormat)
+        judge = DamageDetector(layout)
         newestGeneration = Atomic(generation)
         let slots = 0..<writer.plan.description.slots
         regions = slots.map { [UnsafeRawBufferPointer(writer.pixels(of: $0))] }
@@ -80,8 +81,14 @@ final class FramePublisher: @unchecked Sendable {
         return content
     }
 
-    /// Whether the device has given all of the frame in a slot.
-    func isWhole(_ slot: Int, _ metadata: FrameSlot.Metadata) -> Bool { judge.isWhole(metadata, regions[slot], plan) }
+    /// A published picture has turned out to be damaged: those to come are looked at closely.
+    func doubt() { isDoubted.store(true, ordering: .relaxed) }
+
+    /// What is wrong with the frame in a slot; nil: the device has given all of it.
+    func damage(_ slot: Int, _ metadata: FrameSlot.Metadata) -> String? {
+        if isDoubted.load(ordering: .relaxed), isDoubted.exchange(false, ordering: .relaxed) { judge.doubt() }
+        return judge.damage(metadata, regions[slot], plan)
+    }
 
     /// Publishes the frame that the device has written to a slot, if it is whole.
     func publish(
@@ -91,10 +98,11 @@ final class FramePublisher: @unchecked Sendable {
         // cold since the last one: what can be done afterwards is.
         let generation = generation
         let realtime = metadata.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
-        guard isWhole(slot, metadata), let bytes = plan.count(bytesUsed: metadata.bytesUsed) else {
-            return leaveOut()
-        }
-        plan.fillUp(writer.pixels(of: slot), bytesUsed: metadata.bytesUsed)
+        if let damage = damage(slot, metadata) { return leaveOut(damage) }
+        var used = metadata.bytesUsed
+        judge.complete(writer.pixels(of: slot), &used)
+        guard let bytes = plan.count(bytesUsed: used) else { return leaveOut("it is shorter than its format") }
+        plan.fillUp(writer.pixels(of: slot), bytesUsed: used)
         let record = RingRecord(
             sequence: sequence, captureSequence: metadata.captureSequence, monotonic: metadata.monotonicTime,
             realtime: realtime, generation: generation, dropped: damaged, bytes: bytes,
@@ -106,7 +114,7 @@ final class FramePublisher: @unchecked Sendable {
             generation: generation, isKeyframe: isKeyframe)
         return .whole(
             Arrival(
-                frame: FrameJob(slot: slot, regions: regions[slot], bytesUsed: metadata.bytesUsed, facts: facts),
+                frame: FrameJob(slot: slot, regions: regions[slot], bytesUsed: used, facts: facts),
                 publication: stamp.map { stamp in
                     RenditionRing.Publication(
                         place: FrameHeaderWriter.Place(slot: slot, offset: writer.plan.pixels(slot), stamp: stamp),
@@ -115,9 +123,8 @@ final class FramePublisher: @unchecked Sendable {
     }
 
     /// A frame is unusable; readers of the ring see that with the next one.
-    @discardableResult
-    func leaveOut() -> Content {
+    func leaveOut(_ why: String?) -> Content {
         damaged += 1
-        return .damaged
+        return .damaged(why)
     }
 }

@@ -54,6 +54,14 @@ final class FrameRelay {
     private(set) var dropped: UInt64 = 0
     /// Of those, the ones that came damaged or short.
     private(set) var damaged: UInt64 = 0
+    /// Of those, the ones in a row until now.
+    private var damageRun = DamageRun()
+    /// Why none of the device's frames can be used; nil: some can, or none comes.
+    var damage: BusError? {
+        damageRun.why.map { BusError(.internalError, "The frames of \(device) are damaged: \($0)") }
+    }
+    /// ``damage`` has changed.
+    var onDamageChange: (() -> Void)?
     /// CLOCK_MONOTONIC of the last whole frame.
     private(set) var lastFrame: Int64?
     /// Whether a ring counts for a user.
@@ -115,6 +123,7 @@ final class FrameRelay {
         self.run = run
         run.generation = generation
         isOver = false
+        damageRun = DamageRun()
         departed = [:]
         timestampSource = run.timestampSource
         for output in outputs {
@@ -143,6 +152,7 @@ final class FrameRelay {
         past.end(run)
         if let running { lender.end(running.ring.writer) }
         isOver = true
+        damageRun = DamageRun()
         native.removeAll()
     }
 
@@ -152,14 +162,22 @@ final class FrameRelay {
         departed = [:]
     }
 
-    /// A frame has come; nil: a damaged one.
-    func deliver(_ arrival: FramePublisher.Arrival?) {
-        guard let frame = arrival?.frame else {
+    /// A frame has come.
+    func deliver(_ content: FramePublisher.Content) {
+        switch content {
+        case .whole(let arrival):
+            if damageRun.isOver() { onDamageChange?() }
+            deliver(arrival)
+        case .damaged(let why):
             dropped += 1
             damaged += 1
             for output in outputs { output.dropped += 1 }
-            return
+            if let why, damageRun.goesOn(why, at: MonotonicClock.now()) { onDamageChange?() }
         }
+    }
+
+    private func deliver(_ arrival: FramePublisher.Arrival) {
+        let frame = arrival.frame
         let now = MonotonicClock.now()
         if let run, run.timestampSource != timestampSource { prepareHeaders(run) }
         socket.frame(at: now)
@@ -180,7 +198,7 @@ final class FrameRelay {
         for offset in outputs.indices {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts) else { continue }
-            let publication = output.ring.flatMap { $0.isNative ? arrival?.publication : put(frame, output, $0) }
+            let publication = output.ring.flatMap { $0.isNative ? arrival.publication : put(frame, output, $0) }
             if let publication {
                 hand(output, publication, frame.facts)
                 continue
@@ -229,7 +247,7 @@ final class FrameRelay {
     func failures(_ error: BusError?) -> [(topic: SubscribedTopic, error: BusError)] {
         var failures: [(topic: SubscribedTopic, error: BusError)] = []
         for output in outputs {
-            let reason = failure(output) ?? error
+            let reason = failure(output) ?? error ?? damage
             for topic in output.outputs {
                 let isWithoutRing = topic.subscribed.kind == .buffer && output.ring == nil
                 guard let reason = reason ?? (isWithoutRing ? output.ringError : nil) else { continue }
@@ -253,7 +271,7 @@ final class FrameRelay {
     /// - Parameter error: why the device gives no frames at all, if it doesn't.
     func ringFailures(_ error: BusError?) -> [(rendition: Rendition, error: BusError)] {
         outputs.filter(\.wantsRing).compactMap { output in
-            let reason = (failure(output) ?? error) ?? (output.ring == nil ? output.ringError : nil)
+            let reason = failure(output) ?? error ?? damage ?? (output.ring == nil ? output.ringError : nil)
             return reason.map { (output.rendition, $0) }
         }
     }
@@ -368,6 +386,7 @@ final class FrameRelay {
     }
 
     private func finished(_ work: RenditionWork) {
+        if work.job != nil, case .failed(.damaged) = work.outcome { run?.doubt() }
         if meter.finished(work, of: run) || photoMeter.finished(work, of: run) { return }
         if sceneMeter.finished(work, of: run) || past.finished(work, of: run) { return }
         let output = outputs.first { $0.work === work }
@@ -378,7 +397,7 @@ final class FrameRelay {
                 output.wasConverted()
                 publish(output, work.picture, job.facts)
             case .failed(let why):
-                output.wasNotConverted(why, at: job.facts.monotonic)
+                output.wasNotConverted("\(why)", at: job.facts.monotonic)
                 drop(output)
             }
         }

@@ -33,7 +33,7 @@ final class RenditionWork: @unchecked Sendable {
     enum Outcome {
         /// There is a ``picture``.
         case made
-        case failed(String)
+        case failed(ConversionError)
     }
 
     // Guarded by `lock`.
@@ -83,12 +83,12 @@ final class RenditionWork: @unchecked Sendable {
     func convert() {
         job = replace(nil)
         guard let job else { return }
-        do {
+        do throws(ConversionError) {
             pictureBytes = try converter.convert(
                 job.regions, bytesUsed: job.bytesUsed, zoom: job.facts.zoom, into: buffer)
             outcome = .made
         } catch {
-            outcome = .failed("\(error)")
+            outcome = .failed(error)
         }
     }
 

@@ -178,7 +178,7 @@ final class PhotoPipeline {
     /// Something of the device has changed.
     func update() {
         guard let task = current, task.stage != .over else { return }
-        if let error = obstacle?() { return fail(task, error) }
+        if let error = obstacle?() ?? frames.damage { return fail(task, error) }
         guard task.settling != nil, let snapshot = controller.snapshot else { return }
         task.settling?.told(isAdjusting: snapshot.isAdjusting, at: MonotonicClock.now())
     }
@@ -219,7 +219,7 @@ final class PhotoPipeline {
         controller.isAwaited = true
         onDemandChange?()
         guard isPresent(task) else { return }
-        if let error = obstacle?() { return fail(task, error) }
+        if let error = obstacle?() ?? frames.damage { return fail(task, error) }
         guard task.settings.highResolution || task.settings.flash != .off else { return settle(task) }
         let (settings, device) = (task.settings, device)
         set(task) { camera throws(BusError) in

@@ -245,6 +245,10 @@ public final class Worker {
     }
 
     private func connectPhotos() {
+        frames.onDamageChange = { [weak self] in
+            self?.photos.update()
+            self?.subscribers.publishFailures()
+        }
         photos.onDemandChange = { [weak self] in self?.updateDemand() }
         photos.obstacle = { [weak self] in self?.obstacle }
         photos.onProgress = { [link] job, progress, members, file in

@@ -11,18 +11,9 @@ import Testing
 struct JPEGFrameTests {
     private let bench = TestBench()
 
-    /// Markers as a camera writes them: start, a quantisation table of nonsense, perhaps Huffman tables, a scan, the
-    /// end.
-    private static func picture(tables: Bool, end: Bool = true) -> [UInt8] {
-        var bytes: [UInt8] = [0xFF, 0xD8, 0xFF, 0xDB, 0x00, 0x04, 0x01, 0x02]
-        if tables { bytes += [0xFF, 0xC4, 0x00, 0x04, 0x03, 0x04] }
-        bytes += [0xFF, 0xDA, 0x00, 0x04, 0x05, 0x06] + Array(repeating: 0x77, count: 200)
-        return end ? bytes + [0xFF, 0xD9] : bytes
-    }
-
     @Test("a picture without Huffman tables gets them as jpeg, and stays as it is as native")
     func tables() throws {
-        let bare = Self.picture(tables: false)
+        let (bare, place) = try TestPicture.bare()
         bench.set { $0.pictures = [bare] }
         let worker = try WorkerFixture(bench)
         let subscriber = try worker.subscriber("frame/cam0/native/", "frame/cam0/jpeg/")
@@ -30,15 +21,15 @@ struct JPEGFrameTests {
         #expect(native.payload == bare)
         let jpeg = try subscriber.next { $0.topic == "frame/cam0/jpeg/" }
         #expect(jpeg.header["planes"]?[0]?["bytes"]?.integer == Int64(jpeg.payload.count))
-        #expect(jpeg.payload.prefix(8) == bare.prefix(8))
-        #expect(jpeg.payload[8..<10] == [0xFF, 0xC4])
-        #expect(jpeg.payload.suffix(208) == bare.suffix(208))
+        #expect(jpeg.payload.prefix(place) == bare.prefix(place))
+        #expect(jpeg.payload[place..<place + 2] == [0xFF, 0xC4])
+        #expect(jpeg.payload.suffix(bare.count - place) == bare[place...])
         #expect(jpeg.payload.count == bare.count + 432)
     }
 
     @Test("a picture with its tables is passed on as it is")
     func whole() throws {
-        let picture = Self.picture(tables: true)
+        let picture = try TestPicture.jpeg(luma: 20)
         bench.set { $0.pictures = [picture] }
         let worker = try WorkerFixture(bench)
         let subscriber = try worker.subscriber("frame/cam0/jpeg/")
@@ -47,8 +38,8 @@ struct JPEGFrameTests {
 
     @Test("torn pictures are counted and not passed on")
     func torn() throws {
-        let whole = Self.picture(tables: true)
-        bench.set { $0.pictures = [whole, Self.picture(tables: true, end: false), Array(whole.dropFirst(9)), []] }
+        let whole = try TestPicture.jpeg(luma: 20)
+        bench.set { $0.pictures = [whole, Array(whole.dropLast(30)), Array(whole.dropFirst(9)), []] }
         let worker = try WorkerFixture(bench)
         let subscriber = try worker.subscriber("frame/cam0/native/")
         var dropped: [Int64] = []
@@ -81,14 +72,48 @@ struct JPEGFrameTests {
         #expect(error?["reason"] == "internalError" && error?["data"]?["missing"] == nil)
     }
 
-    @Test("a camera that never ends its pictures is taken as it is")
-    func endless() throws {
-        let picture = Self.picture(tables: true, end: false)
-        bench.set { $0.pictures = [picture] }
+    @Test("what no picture can be made of is told on every lane, with its reason")
+    func undecodableEverywhere() throws {
+        let torn = try TestPicture.torn()
+        for pictures in [[torn], [Array(torn.dropLast(2))], [[0x47, 0x49, 0x46]]] {
+            bench.set { $0.pictures = pictures }
+            let worker = try WorkerFixture(bench)
+            let topics = ["native", "jpeg", "gray", "jpeg:32x0"].map { "frame/cam0/\($0)/" }
+            let subscriber = try worker.subscriber(topics[0], topics[1], topics[2], topics[3])
+            for topic in topics {
+                let message = try subscriber.next { $0.topic == topic }
+                let error = message.header["error"]
+                #expect(error?["reason"] == "internalError" && message.payload.isEmpty, "\(topic): \(message.header)")
+                #expect(error?["message"]?.string?.contains("damaged: ") == true)
+            }
+            try worker.stop()
+        }
+    }
+
+    @Test("a camera whose pictures are damaged from some moment on gives none from then on, and some again later")
+    func goesBad() throws {
+        let (whole, torn) = (try TestPicture.jpeg(luma: 20), try TestPicture.torn())
+        let many = 100
+        bench.set { $0.pictures = Array(repeating: whole, count: many) + Array(repeating: torn, count: many) }
         let worker = try WorkerFixture(bench)
-        let subscriber = try worker.subscriber("frame/cam0/native/")
-        let frame = try subscriber.next { $0.topic == "frame/cam0/native/" }
-        #expect(frame.payload == picture)
-        #expect(frame.header["dropped"] == 0)
+        // Who decodes tells those who don't.
+        let subscriber = try worker.subscriber("frame/cam0/native/", "frame/cam0/gray/")
+        _ = try subscriber.next { $0.topic == "frame/cam0/native/" && $0.payload == torn }
+        _ = try subscriber.next { $0.topic == "frame/cam0/native/" && $0.header["error"] != nil }
+        let again = try subscriber.next { $0.topic == "frame/cam0/native/" && $0.header["error"] == nil }
+        #expect(again.payload == whole && (again.header["dropped"]?.integer ?? 0) > many / 2)
+    }
+
+    @Test("a picture that lacks its end alone gets it")
+    func endless() throws {
+        let whole = try TestPicture.jpeg(luma: 20)
+        bench.set { $0.pictures = [Array(whole.dropLast(2))] }
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/native/", "frame/cam0/jpeg/", "frame/cam0/gray/")
+        for topic in ["native", "jpeg", "gray"].map({ "frame/cam0/\($0)/" }) {
+            let frame = try subscriber.next { $0.topic == topic }
+            #expect(frame.payload == whole || topic.hasSuffix("gray/"))
+            #expect(frame.header["dropped"] == 0)
+        }
     }
 }
