@@ -3,6 +3,9 @@ import CFFmpeg
 /// A plain file that is open for reading, with what is in it known. What it names elsewhere is not opened.
 final class InputFile {
     let format: UnsafeMutablePointer<AVFormatContext>
+    /// Pictures as a server sends them to browsers (`multipart/x-mixed-replace`), saved. It tells no times, and may end
+    /// in a part that is no picture.
+    let isMultipart: Bool
 
     /// Containers, elementary streams and pictures that have all of their contents in themselves, by FFmpeg's names. A
     /// playlist (`concat`, `hls`, `dash`, `imf`) is none: it would have other files opened that its reader may read,
@@ -10,7 +13,7 @@ final class InputFile {
     private static let formats = [
         "apng", "asf", "av1", "avi", "dv", "flv", "gif", "h264", "hevc", "ivf", "m4v", "matroska", "mjpeg",
         "mjpeg_2000", "mov",
-        "mpeg", "mpegts", "mpegvideo", "mxf", "nut", "obu", "ogg", "smjpeg", "vc1", "yuv4mpegpipe",
+        "mpeg", "mpjpeg", "mpegts", "mpegvideo", "mxf", "nut", "obu", "ogg", "smjpeg", "vc1", "yuv4mpegpipe",
         "aac", "aiff", "caf", "flac", "mp3", "w64", "wav",
         "image2", "bmp_pipe", "gif_pipe", "j2k_pipe", "jpeg_pipe", "pam_pipe", "pbm_pipe", "pgm_pipe", "png_pipe",
         "ppm_pipe",
@@ -36,6 +39,7 @@ final class InputFile {
         let result = avformat_open_input(&opened, "file:\(path)", nil, &options)
         guard result >= 0, let opened else { throw MediaError("avformat_open_input", result) }
         format = opened
+        isMultipart = opened.pointee.iformat.map { String(cString: $0.pointee.name) == "mpjpeg" } ?? false
         try MediaError.check("avformat_find_stream_info", avformat_find_stream_info(format, nil))
     }
 
@@ -59,7 +63,7 @@ final class InputFile {
     func next(_ packet: UnsafeMutablePointer<AVPacket>) throws(MediaError) -> Bool {
         av_packet_unref(packet)
         let result = av_read_frame(format, packet)
-        if result == cffmpeg_end_of_file() {
+        if result == cffmpeg_end_of_file() || (result == cffmpeg_invalid_data() && isMultipart) {
             try checkDisk()
             return false
         }

@@ -185,7 +185,12 @@ public final class MovieReader {
         let packet = packet.pointee
         let stamp = track.isReordered || packet.pts == cffmpeg_no_time() ? packet.dts : packet.pts
         return Item(
-            time: FileTime.nanoseconds(stamp, timeBase), isDamaged: packet.flags & AV_PKT_FLAG_CORRUPT != 0)
+            time: time(stamp), isDamaged: packet.flags & AV_PKT_FLAG_CORRUPT != 0)
+    }
+
+    // libavformat makes times up where there are none.
+    private func time(_ stamp: Int64) -> Int64? {
+        input.isMultipart ? nil : FileTime.nanoseconds(stamp, timeBase)
     }
 
     private func nextPicture() throws(MediaError) -> Item? {
@@ -195,8 +200,7 @@ public final class MovieReader {
             if result == 0 {
                 let isDamaged =
                     frame.pointee.decode_error_flags != 0 || frame.pointee.flags & AV_FRAME_FLAG_CORRUPT != 0
-                let time = FileTime.nanoseconds(frame.pointee.best_effort_timestamp, timeBase)
-                return Item(time: time, isDamaged: isDamaged)
+                return Item(time: time(frame.pointee.best_effort_timestamp), isDamaged: isDamaged)
             }
             if result == cffmpeg_end_of_file() { return nil }
             guard result == cffmpeg_again() else {
@@ -265,7 +269,7 @@ private struct OpenedMovie {
             }
         let pixels = AVPixelFormat(parameters.pointee.format)
         let rates = [stream.pointee.avg_frame_rate, stream.pointee.r_frame_rate]
-        let rate = rates.first { $0.num > 0 && $0.den > 0 }
+        let rate = input.isMultipart ? nil : rates.first { $0.num > 0 && $0.den > 0 }
         track = VideoTrack(
             codec: codec, width: width, height: height,
             format: pixels == AV_PIX_FMT_NONE ? nil : ImageFormat(pixels),

@@ -275,6 +275,52 @@ import Testing
         }
     }
 
+    /// Pictures as servers send them to browsers, saved: ours, MJPG-streamer, and one that tells no lengths.
+    @Test("pictures that were saved as a browser gets them are passed on", arguments: ["ours", "streamer", "bare"])
+    func multipart(_ server: String) async throws {
+        let separate = try await movie("a.avi", ["-c:v", "mjpeg", "-q:v", "3"])
+        let one = camera(separate)
+        _ = try one.open()
+        let pictures = try play(one).frames.map(\.bytes)
+        try #require(pictures.count == 6)
+        let boundary = server == "ours" ? "--camerabus-frame" : "--boundarydonotcross"
+        var bytes: [UInt8] = []
+        func write(_ lines: String...) { bytes += Array(lines.joined(separator: "\r\n").utf8) }
+        for picture in pictures {
+            if bytes.isEmpty || server == "bare" { write(boundary, "") }
+            switch server {
+            case "ours": write("Content-Type: image/jpeg", "Content-Length: \(picture.count)", "", "")
+            case "streamer":
+                write(
+                    "Content-Type: image/jpeg", "Content-Length: \(picture.count)", "X-Timestamp: 1700000000.123456",
+                    "", "")
+            default: write("Content-Type: image/jpeg", "", "")
+            }
+            bytes += picture
+            if server == "bare" { write("", "") } else { write("", boundary, "") }
+        }
+        let whole = bytes
+        // The reason of its end, as our gateway tells it; and one that was cut off.
+        write("Content-Type: text/plain; charset=utf-8", "Content-Length: 5", "", "gone", "", "\(boundary)--", "")
+        for (index, saved) in [whole, bytes, whole.dropLast(200)].enumerated() {
+            let path = "\(folder.path)/\(index).mjpg"
+            try File.replace(path, with: saved, mode: 0o600)
+            let camera = camera(path, fps: 100)
+            #expect(try camera.open().formats.map(\.pixelFormat) == [.motionJPEG, .nv12])
+            #expect(try camera.frameDuration() == FrameDuration(framesPerSecond: 100))
+            let (frames, end) = try play(camera)
+            let count = index == 2 ? 5 : 6
+            try #require(frames.count >= count)
+            // Where no length is told, an end of line is behind the last one.
+            for (frame, picture) in zip(frames, pictures).prefix(count) {
+                #expect(server == "bare" ? frame.bytes.starts(with: picture) : frame.bytes == picture)
+            }
+            #expect(end?.kind == .disconnected && end?.message.contains("played to its end") == true, "\(end as Any)")
+            // They tell no times.
+            for (first, second) in zip(frames, frames.dropFirst()) { #expect(second.time - first.time == 10_000_000) }
+        }
+    }
+
     @Test("a file that vanishes is told when it should begin again")
     func vanishes() async throws {
         let path = try await movie("a.y4m", ["-pix_fmt", "yuv420p"], frames: 3)
