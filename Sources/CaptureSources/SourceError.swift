@@ -17,6 +17,8 @@ public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
         case notPermitted
         /// It is connected, and gives nothing.
         case silent
+        /// From now on its pictures have another size: it gives them when it is opened again.
+        case changed
         /// Everything else.
         case failed
     }

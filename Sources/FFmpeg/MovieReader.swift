@@ -70,6 +70,8 @@ public final class MovieReader {
     private var filter: UnsafeMutablePointer<AVBSFContext>?
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var frame: UnsafeMutablePointer<AVFrame>?
+    /// Of H.264 as it is stored: what knows the size of its pictures.
+    private var parser: UnsafeMutablePointer<AVCodecParserContext>?
     private var isDraining = false
     private let copier = PictureCopier()
 
@@ -106,6 +108,7 @@ public final class MovieReader {
         av_packet_free(&packet)
         av_frame_free(&frame)
         av_bsf_free(&filter)
+        if let parser { av_parser_close(parser) }
         avcodec_free_context(&codec)
     }
 
@@ -133,6 +136,9 @@ public final class MovieReader {
         try check("avcodec_parameters_copy", avcodec_parameters_copy(filter.pointee.par_in, parameters))
         filter.pointee.time_base_in = timeBase
         try check("av_bsf_init", av_bsf_init(filter))
+        codec = avcodec_alloc_context3(nil)
+        parser = av_parser_init(Int32(AV_CODEC_ID_H264.rawValue))
+        parser?.pointee.flags |= PARSER_FLAG_COMPLETE_FRAMES
     }
 
     private func check(_ operation: String, _ result: Int32) throws(MediaError) {
@@ -227,6 +233,19 @@ public final class MovieReader {
             return body(.init(start: nil, count: 0))
         }
         return body(UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(packet.pointee.size)))
+    }
+
+    /// Pixels of the last picture, which need not be the track's; nil: of Motion JPEG as it is stored, and before H.264
+    /// has said it.
+    public var pictureSize: (width: Int, height: Int)? {
+        if delivery == .pictures { return frame.map { (Int($0.pointee.width), Int($0.pointee.height)) } }
+        guard let parser, let codec, let packet else { return nil }
+        var data: UnsafeMutablePointer<UInt8>?
+        var bytes: Int32 = 0
+        _ = av_parser_parse2(
+            parser, codec, &data, &bytes, packet.pointee.data, packet.pointee.size, packet.pointee.pts,
+            packet.pointee.dts, packet.pointee.pos)
+        return parser.pointee.width > 0 ? (Int(parser.pointee.width), Int(parser.pointee.height)) : nil
     }
 
     /// Writes the last picture, converted and scaled if it has to be.

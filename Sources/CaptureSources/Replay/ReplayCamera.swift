@@ -35,15 +35,17 @@ public final class ReplayCamera: UncontrolledSource {
     // MARK: Opening
 
     public func open() throws(SourceError) -> DeviceDescription {
-        let material = try ReplayMaterial(path, rate: rate)
+        var material = try ReplayMaterial(path, rate: rate)
         guard state.ended != material.signature else { throw Self.ended(path) }
+        if let rest = state.rest, rest.signature == material.signature { material.dimensions = rest.dimensions }
         let formats = material.formats
         self.material = material
         let isKnown = formats.contains {
             $0.pixelFormat == selection?.pixelFormat && $0.dimensions == selection?.dimensions
         }
         // Of H.264 no other renditions can be had: who wants it chooses it.
-        if !isKnown, let first = formats.first(where: { $0.pixelFormat != .h264 }) ?? formats.first {
+        let like = formats.first { $0.pixelFormat == selection?.pixelFormat }
+        if !isKnown, let first = like ?? formats.first(where: { $0.pixelFormat != .h264 }) ?? formats.first {
             selection = FormatSelection(pixelFormat: first.pixelFormat, dimensions: first.dimensions)
         }
         return DeviceDescription(
@@ -107,7 +109,8 @@ public final class ReplayCamera: UncontrolledSource {
                 .refused, operation: "VIDIOC_STREAMON", errno: EINVAL,
                 message: "\(identity.bus): \(selection.pixelFormat.name) is not supported here; choose another format")
         }
-        let reader = try material.reader(description)
+        let rest = state.takeRest(material, selection, description)
+        let reader = if let rest { rest } else { try material.reader(description) }
         let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))
         let (state, path) = (state, path)
         let again: () throws(SourceError) -> any ReplayReader = { () throws(SourceError) in
@@ -123,6 +126,14 @@ public final class ReplayCamera: UncontrolledSource {
             onEnd: {
                 state.ended = material.signature
                 return Self.ended(path)
+            },
+            onChange: { reader, dimensions in
+                state.rest = ReplayState.Rest(
+                    reader: reader, dimensions: dimensions, pixelFormat: selection.pixelFormat,
+                    signature: material.signature)
+                return SourceError(
+                    .changed, operation: "replay",
+                    message: "pictures of \(dimensions) follow in \(path)")
             })
         return VirtualStream(queue, layout, material.frameDuration)
     }
@@ -148,11 +159,37 @@ public final class ReplayCamera: UncontrolledSource {
 
 /// What the player's thread tells the device thread.
 private final class ReplayState: Sendable {
-    private let signature = Mutex<ReplayMaterial.Signature?>(nil)
+    /// What is left of a pass when the size of its pictures has changed. Its reader goes from one player's thread,
+    /// which has ended, to the next one.
+    struct Rest: @unchecked Sendable {
+        var reader: any ReplayReader
+        var dimensions: Dimensions
+        var pixelFormat: PixelFormat
+        var signature: ReplayMaterial.Signature
+    }
+
+    private let content = Mutex<(ended: ReplayMaterial.Signature?, rest: Rest?)>((nil, nil))
 
     /// The material that has been played to its end.
     var ended: ReplayMaterial.Signature? {
-        get { signature.withLock { $0 } }
-        set { signature.withLock { $0 = newValue } }
+        get { content.withLock { $0.ended } }
+        set { content.withLock { $0.ended = newValue } }
+    }
+
+    var rest: Rest? {
+        get { content.withLock { $0.rest } }
+        set { content.withLock { $0.rest = newValue } }
+    }
+
+    /// What goes on where the last stream has ended; nil: a pass begins.
+    func takeRest(
+        _ material: ReplayMaterial, _ selection: FormatSelection, _ description: FormatDescription
+    ) -> (any ReplayReader)? {
+        guard let rest, rest.signature == material.signature, rest.pixelFormat == selection.pixelFormat,
+            rest.dimensions == selection.dimensions
+        else { return nil }
+        self.rest = nil
+        rest.reader.goOn(description)
+        return rest.reader
     }
 }

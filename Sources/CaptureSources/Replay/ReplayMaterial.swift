@@ -25,6 +25,8 @@ struct ReplayMaterial {
     /// How its pictures have to be turned to be upright: as a movie says it, or the first picture.
     let orientation: PictureOrientation
     let frameDuration: FrameDuration
+    /// Pixels of its pictures: those of the track, until others come.
+    var dimensions: Dimensions
 
     /// Pictures of a folder.
     static let maximumPictures = 100_000
@@ -42,6 +44,7 @@ struct ReplayMaterial {
             let reader = try MovieReader(
                 first, delivers: .pictures, frameRate: rate.map { "\($0.denominator)/\($0.numerator)" })
             track = reader.track
+            dimensions = Dimensions(width: track.width, height: track.height)
         } catch {
             throw Self.unusable(first, error)
         }
@@ -161,7 +164,6 @@ struct ReplayMaterial {
 
     /// The formats that it can be played in, the one that costs least first: as stored, then decoded.
     var formats: [CaptureFormat] {
-        let size = Dimensions(width: track.width, height: track.height)
         var choices: [(PixelFormat, String)] = []
         switch track.codec {
         case .motionJPEG where pictures.isEmpty || isJPEGThroughout: choices.append((.motionJPEG, "Motion-JPEG"))
@@ -171,7 +173,7 @@ struct ReplayMaterial {
         choices.append(decoded)
         return choices.enumerated().map { index, choice in
             CaptureFormat(
-                id: "f\(index)", pixelFormat: choice.0, dimensions: size,
+                id: "f\(index)", pixelFormat: choice.0, dimensions: dimensions,
                 frameRates: [FrameRateRange(discrete: frameDuration)], title: choice.1)
         }
     }

@@ -21,15 +21,18 @@ final class ReplayPlayer {
     ///   - reader: the first pass.
     ///   - again: begins another pass; nil: there is one only.
     ///   - onEnd: told on the player's thread that the last frame's time is over, before the queue fails with it.
+    ///   - onChange: told likewise that frames of another size come next.
     init(
         _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, reader: any ReplayReader,
-        again: (() throws(SourceError) -> any ReplayReader)?, onEnd: @escaping () -> SourceError
+        again: (() throws(SourceError) -> any ReplayReader)?, onEnd: @escaping () -> SourceError,
+        onChange: @escaping (any ReplayReader, Dimensions) -> SourceError
     ) throws(SourceError) {
         do throws(SystemError) {
             let stop = try EventDescriptor()
             let run = Run(
                 queue: queue, layout: layout, nominal: max(1_000_000, duration.nanoseconds), stop: stop,
-                timer: try TimerDescriptor(), reader: reader, again: again, onEnd: onEnd)
+                timer: try TimerDescriptor(), reader: reader, again: again, onEnd: onEnd,
+                onChange: onChange)
             thread = try NamedThread(name: "replay") { run.play() }
             self.stop = stop
         } catch {
@@ -54,6 +57,7 @@ final class ReplayPlayer {
         private var reader: any ReplayReader
         private let again: (() throws(SourceError) -> any ReplayReader)?
         private let onEnd: () -> SourceError
+        private let onChange: (any ReplayReader, Dimensions) -> SourceError
 
         /// The first frame of the pass is due then.
         private var passStart: Int64 = 0
@@ -65,7 +69,7 @@ final class ReplayPlayer {
         init(
             queue: VirtualQueue, layout: FrameLayout, nominal: Int64, stop: EventDescriptor, timer: TimerDescriptor,
             reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?,
-            onEnd: @escaping () -> SourceError
+            onEnd: @escaping () -> SourceError, onChange: @escaping (any ReplayReader, Dimensions) -> SourceError
         ) {
             self.queue = queue
             self.layout = layout
@@ -75,6 +79,7 @@ final class ReplayPlayer {
             self.reader = reader
             self.again = again
             self.onEnd = onEnd
+            self.onChange = onChange
         }
 
         func play() {
@@ -85,6 +90,8 @@ final class ReplayPlayer {
                     while let frame = try reader.next() {
                         let time = passStart + place(frame)
                         guard wait(until: time) else { return }
+                        // The slots and what is said of them are for others.
+                        if let size = frame.dimensions, size != layout.dimensions { throw onChange(reader, size) }
                         capture(frame, time)
                     }
                     guard let lastTime else {

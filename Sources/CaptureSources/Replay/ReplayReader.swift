@@ -10,6 +10,8 @@ import TurboJPEG
 protocol ReplayReader: AnyObject {
     /// Goes on to the next frame; nil at the end.
     func next() throws(SourceError) -> ReplayFrame?
+    /// Frames are to be written as this says from now on. The present one comes again as the next.
+    func goOn(_ description: FormatDescription)
     /// Writes the present frame into a slot.
     ///
     /// - Returns: false when it is damaged, or has no room there.
@@ -21,6 +23,8 @@ struct ReplayFrame {
     /// Nanoseconds on the material's own clock; nil: it doesn't say.
     var time: Int64?
     var isDamaged: Bool
+    /// Pixels; nil: those of the material.
+    var dimensions: Dimensions?
 }
 
 extension ReplayMaterial {
@@ -47,20 +51,45 @@ extension ReplayMaterial {
 private final class MovieReplayReader: ReplayReader {
     private let path: String
     private let reader: MovieReader
-    private let image: ImageDescription?
+    private var image: ImageDescription?
+    /// Of Motion JPEG as it is stored.
+    private let decompressor: JPEGDecompressor?
+    private var last: ReplayFrame?
+    private var isAgain = false
 
     init(_ path: String, _ reader: MovieReader, _ image: ImageDescription?) {
         self.path = path
         self.reader = reader
         self.image = image
+        decompressor = image == nil && reader.track.codec == .motionJPEG ? try? JPEGDecompressor() : nil
     }
 
     func next() throws(SourceError) -> ReplayFrame? {
+        if isAgain {
+            isAgain = false
+            return last
+        }
         do throws(MediaError) {
-            return try reader.next().map { ReplayFrame(time: $0.time, isDamaged: $0.isDamaged) }
+            last = try reader.next().map { item in
+                ReplayFrame(time: item.time, isDamaged: item.isDamaged, dimensions: dimensions)
+            }
+            return last
         } catch {
             throw ReplayMaterial.unusable(path, error)
         }
+    }
+
+    private var dimensions: Dimensions? {
+        guard let decompressor else {
+            return reader.pictureSize.map { Dimensions(width: $0.width, height: $0.height) }
+        }
+        return reader.withPacket { try? decompressor.header($0) }
+            .map { Dimensions(width: $0.width, height: $0.height) }
+    }
+
+    func goOn(_ description: FormatDescription) {
+        image = ReplayMaterial.image(description)
+        isAgain = true
     }
 
     func write(to slot: FrameSlot, _ layout: FrameLayout) -> Bool {
@@ -137,6 +166,9 @@ private final class PictureReplayReader: ReplayReader {
         bytes = jpeg
         return ReplayFrame(time: nil, isDamaged: false)
     }
+
+    // Pictures are fitted: their size never changes.
+    func goOn(_ description: FormatDescription) {}
 
     /// Opened and decoded as a movie of one picture.
     ///

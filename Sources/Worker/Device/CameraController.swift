@@ -286,6 +286,11 @@ final class CameraController {
     }
 
     private func lost(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
+        if failure.kind == .changed {
+            logger.notice("\(failure.message)")
+            onSourceChanged?(true)
+            return life.handle { $0.changed(at: $1) }
+        }
         failed(what, failure, isOfStream: isOfStream)
         life.handle { $0.lost(at: $1) }
     }

@@ -50,12 +50,17 @@ struct DeviceLifecycle {
     /// When the running stream's first frame came.
     private var firstFrameTime: Int64?
     private var retryTime: Int64?
+    /// How often the pictures' size has changed since then.
+    private var changes = 0
+    private var changesSince: Int64 = .min / 2
     private var idleSince: Int64?
 
     private static let firstBackOff: Int64 = 1_000_000_000
     private static let longestBackOff: Int64 = 10_000_000_000
     /// A stream that ran for so long has its past forgiven.
     private static let health: Int64 = 10_000_000_000
+    /// In that time, before a device has to wait for the next one.
+    private static let mostChanges = 8
 
     /// - Parameter idleTime: nanoseconds that the device stays open when no client wants it any more.
     init(idleTime: Int64) { self.idleTime = idleTime }
@@ -136,6 +141,18 @@ struct DeviceLifecycle {
             }
         case .closed, .opening, .closing: break
         }
+        return next(now)
+    }
+
+    /// The pictures have another size from now on: the device is opened again at once. One that changes all the time
+    /// has to wait.
+    mutating func changed(at now: Int64) -> [Action] {
+        guard phase == .streaming, !mustReopen else { return next(now) }
+        mustReopen = true
+        firstFrameTime = nil
+        if now - changesSince >= Self.health { (changes, changesSince) = (0, now) }
+        changes += 1
+        if changes > Self.mostChanges { retryTime = now + Self.firstBackOff }
         return next(now)
     }
 

@@ -64,7 +64,7 @@ extension BusError {
                 "\(device) delivers no pictures at the moment; check the device if that does not change. "
                     + "(\(detail))",
                 ["device": .string(device), "interruption": "noFrames"])
-        case .failed:
+        case .changed, .failed:
             self.init(.internalError, "\(device) failed: \(detail)", ["device": .string(device)])
         }
     }

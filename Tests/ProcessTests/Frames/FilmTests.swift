@@ -119,6 +119,43 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `two sizes of Motion JPEG in one film are two streams with true headers`() async throws {
+            let folder = try TemporaryDirectory()
+            let film = "\(folder.path)/film.mjpeg"
+            let bus = try await BusHarness(virtual: 0, arguments: ["--replay", film])
+            var whole: [UInt8] = []
+            for size in ["320x240", "640x480"] {
+                let part = "\(folder.path)/part.mjpeg"
+                try await ffmpeg(
+                    ["-f", "lavfi", "-i", "testsrc=size=\(size):rate=25", "-frames:v", "50", "-q:v", "3", "-y", part],
+                    bus)
+                whole += try File.read(part, limit: 1 << 24)
+            }
+            try File.replace("\(folder.path)/whole", with: whole, mode: 0o600)
+            rename("\(folder.path)/whole", film)
+            try await bus.wait(for: "state/device/film/") { $0?["connected"] == true }
+            for rendition in ["native", "rgb"] {
+                let reader = try FrameReader(bus, "film", rendition)
+                var streams: [String: (size: String, frames: Int)] = [:]
+                for _ in 0..<400 where streams.values.filter({ $0.frames > 10 }).count < 3 {
+                    let frame = try reader.next()
+                    let size = "\(frame.header["width"]?.integer ?? 0)x\(frame.header["height"]?.integer ?? 0)"
+                    let stream = try #require(frame.header["stream"]?.string)
+                    #expect(streams[stream]?.size ?? size == size, "one stream, one size")
+                    streams[stream] = (size, (streams[stream]?.frames ?? 0) + 1)
+                    guard rendition == "native", streams[stream]?.frames ?? 0 <= 2 else { continue }
+                    let file = "\(folder.path)/frame.jpg"
+                    try File.replace(file, with: frame.payload.withUnsafeBytes { Array($0) }, mode: 0o600)
+                    let probe = try await bus.run(
+                        "ffprobe",
+                        ["-v", "error", "-show_entries", "stream=width,height", "-of", "csv=p=0:s=x", file])
+                    #expect(probe.standardOutput == "\(size)\n")
+                }
+                #expect(Set(streams.values.map(\.size)) == ["320x240", "640x480"] && streams.count >= 3, "\(streams)")
+            }
+            try await bus.stop()
+        }
+
         /// The matrix of a track (`tkhd`), and what a header says of such pictures.
         private static let turns: [(name: String, matrix: [Int32], orientation: Int, mirrored: Bool)] = [
             ("none", [1, 0, 0, 1], 0, false), ("quarter", [0, 1, -1, 0], 90, false),

@@ -45,6 +45,24 @@ struct DeviceLifecycleTests {
         #expect(life.opened(at: 12) == [.wake(at: 12 + 2 * Self.second)])
     }
 
+    @Test("pictures of another size are had at once, but not all the time")
+    mutating func changed() {
+        streaming(from: 10)
+        for count in 1...9 {
+            let now = 20 + Int64(count)
+            #expect(life.changed(at: now) == [.stop])
+            #expect(life.changed(at: now) == [])
+            #expect(life.stopped(at: now) == [.close])
+            guard count < 9 else {
+                #expect(life.closed(at: now) == [.wake(at: now + Self.second)])
+                break
+            }
+            #expect(life.closed(at: now) == [.open])
+            #expect(life.opened(at: now) == [.start])
+            #expect(life.started(at: now) == [])
+        }
+    }
+
     @Test("a device that is plugged in again is opened at once, whatever has failed before, also when nobody wants it")
     mutating func plugged() {
         closed()
