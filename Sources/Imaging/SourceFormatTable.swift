@@ -40,7 +40,10 @@ extension SourceFormat {
             guard let format = ImageFormat(named: name) else { continue }
             for code in codes { table[code] = .packedRGB(packed, format) }
         }
-        let gray = ["Y10": "gray10le", "Y12": "gray12le", "Y14": "gray14le", "Y16": "gray16le", "Y16 -BE": "gray16be"]
+        let gray = [
+            "Y10": "gray10le", "Y12": "gray12le", "Y14": "gray14le", "Y16": "gray16le", "Y16 -BE": "gray16be",
+            "Z16": "gray16le",
+        ]
         for (code, name) in gray {
             table[code] = ImageFormat(named: name).map { .deepGray($0) }
         }

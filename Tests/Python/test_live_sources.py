@@ -13,11 +13,16 @@ import time
 import unittest
 from fractions import Fraction
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Any, Callable, Iterator
 
 import camerabus
 from camerabus import AsyncClient, FormatExtensions
 from live import Image, LiveTestCase, RUNTIME_DIR, TIMEOUT
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
 
 
 class Sources(LiveTestCase):
@@ -117,6 +122,85 @@ class Sources(LiveTestCase):
                 with self.assertRaisesRegex(ValueError, r"the shape \(8, 16, 3\)"):
                     source.send(wrong)
             self.assertTrue(source.send(pixels.cast("B", (8, 16, 3))))
+
+    @unittest.skipUnless(numpy, "there is no NumPy")
+    def test_samples_of_more_than_8_bits_arrive_as_they_were_sent(self) -> None:
+        # Odd sides: none of these pixels share anything.
+        samples = (numpy.arange(33 * 17, dtype=numpy.uint32) * 40503 % 65536).astype(numpy.uint16).reshape(17, 33)
+        for format, bits in (("gray16", 16), ("Y10", 10), ("Y12", 12), ("Z16", 16), ("RG12", 12), ("GB16", 16)):
+            with self.subTest(format), self.client.create_source("deep", 33, 17, format) as source:
+                sent = samples >> (16 - bits)
+                self.assertEqual(source.frame_bytes, 33 * 17 * 2)
+                frame = self.sent_and_seen(source, sent)
+                self.assertEqual(frame.format, {"gray16": "Y16"}.get(format, format))
+                self.assertEqual(frame.array().dtype, numpy.uint16)
+                numpy.testing.assert_array_equal(frame.array(), sent)
+                self.assertEqual(frame.extensions.bitsPerComponent, bits)
+                self.assertEqual(frame.extensions.alignment, "low" if bits < 16 else None)
+                for wrong in (sent.astype(numpy.uint8), sent.astype(numpy.int16), sent[:, 1:], sent.reshape(33, 17)):
+                    with self.assertRaisesRegex(ValueError, r"the shape \(17, 33\)"):
+                        source.send(wrong)
+        with self.client.create_source("deep", 33, 17, "Y16 -BE") as source:
+            with self.assertRaises(ValueError):
+                source.send(samples)
+            numpy.testing.assert_array_equal(self.sent_and_seen(source, samples.astype(">u2")).array(), samples)
+        with self.client.create_source("deep", 33, 17, "RGGB") as source:
+            numpy.testing.assert_array_equal(
+                self.sent_and_seen(source, samples.astype(numpy.uint8)).array(), samples.astype(numpy.uint8)
+            )
+
+    def sent_and_seen(self, source: camerabus.Source, pixels: Any, rendition: str = "native") -> camerabus.Frame:
+        with self.client.frames(source.device, rendition=rendition, limit=1, timeout=TIMEOUT) as frames:
+            return next(self.while_sending(frames, lambda _, now: source.send(pixels, timestamp=now)))
+
+    def while_sending(self, found: Any, send: Callable[[int, int], Any]) -> Iterator[Any]:
+        """What comes while somebody sends, 30 times a second: a stream that is just beginning takes no frame."""
+        ends = threading.Event()
+
+        def run() -> None:
+            for number in range(1, 30 * int(TIMEOUT)):
+                send(number, time.monotonic_ns())
+                if ends.wait(1 / 30):
+                    return
+
+        sender = threading.Thread(target=run)
+        sender.start()
+        try:
+            yield from found
+        finally:
+            ends.set()
+            sender.join()
+
+    @unittest.skipUnless(numpy, "there is no NumPy")
+    def test_depth_has_its_unit_and_is_matched_with_colour(self) -> None:
+        stated = FormatExtensions(metersPerStep=0.001)
+        with (
+            self.client.create_source("depth", 32, 24, "Z16", fps=30, extensions=stated) as depth,
+            self.client.create_source("colour", 64, 48, "bgr", fps=30) as colour,
+        ):
+            self.client.set_rig("rgbd", "depth", "colour", tolerance=0.25)
+            self.addCleanup(self.client.delete_rig, "rgbd")
+
+            def send(number: int, now: int) -> None:
+                depth.send(numpy.full((24, 32), number % 256 * 256 + 7, numpy.uint16), timestamp=now)
+                colour.send(bytes([number % 256]) * (64 * 48 * 3), timestamp=now)
+
+            with self.client.frame_sets("rgbd", limit=3, timeout=TIMEOUT) as sets:
+                for number, found in enumerate(self.while_sending(sets, send)):
+                    self.assertEqual(set(found.frames), {"depth", "colour"})
+                    near, seen = found.frames["depth"], found.frames["colour"]
+                    self.assertEqual(near.timestamp.monotonic, seen.timestamp.monotonic)
+                    self.assertEqual((near.format, near.extensions.metersPerStep), ("Z16", 0.001))
+                    self.assertIsNone(seen.extensions.metersPerStep)
+                    # What was sent together is what comes together.
+                    self.assertEqual(int(near.array()[0, 0]) // 256, int(seen.array()[0, 0, 0]))
+            self.assertEqual(number, 2)
+            # Shown as grey it is no depth any more.
+            shown = self.sent_and_seen(depth, numpy.full((24, 32), 0x4040, numpy.uint16), "gray")
+            self.assertEqual(set(bytes(shown.payload)), {0x40})
+            self.assertIsNone(shown.extensions.metersPerStep)
+        with self.assertRaisesRegex(camerabus.InvalidParams, "metersPerStep"):
+            self.client.create_source("grey", 32, 24, "gray16", extensions=stated)
 
     def test_names_are_one_s_own(self) -> None:
         with self.client.create_source("mine", 8, 8, "gray") as source:

@@ -14,9 +14,10 @@ from .values import Plane, Timestamp
 _INTERLEAVED = {"BGR3": 3, "RGB3": 3, "YUYV": 2, "UYVY": 2}
 _COUNTS = ("sequence", "captureSequence", "generation", "width", "height", "orientation", "dropped")
 _WORDS = ("device", "rendition", "stream", "format")
-_SINGLE = {"GREY", "BA81", "GBRG", "GRBG", "RGGB"}
+#: One byte for each pixel.
+SINGLE = {"GREY", "BA81", "GBRG", "GRBG", "RGGB"}
 #: One sample of up to 16 bits for each pixel, in the low bits of a word: grey, depth, Bayer.
-_DOUBLE = {
+DOUBLE = {
     "Y10", "Y12", "Y14", "Y16", "Z16", "BG10", "GB10", "BA10", "RG10", "BG12", "GB12", "BA12", "RG12", "BG14", "GB14",
     "GR14", "RG14", "BYR2", "GB16", "GR16", "RG16",
 }  # fmt: skip
@@ -186,9 +187,9 @@ class Frame:
         if self.format in _INTERLEAVED:
             depth = _INTERLEAVED[self.format]
             shape, strides = (height, width, depth), (stride, depth, 1)
-        elif self.format in _SINGLE:
+        elif self.format in SINGLE:
             shape, strides = (height, width), (stride, 1)
-        elif self.format in _DOUBLE or self.format == "Y16 -BE":
+        elif self.format in DOUBLE or self.format == "Y16 -BE":
             order = ">" if self.format.endswith("-BE") else "<"
             return numpy.ndarray((height, width), f"{order}u2", self.payload, offset, (stride, 2))
         elif self.format in ("NV12", "420f", "YU12"):

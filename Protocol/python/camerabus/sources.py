@@ -23,20 +23,23 @@ from .closing import Closing
 from .core import AsyncOpened, Call, Core, Opened
 from .errors import CaptureError, DeviceNotFound, ProtocolError
 from .formats import FormatExtensions
+from .frame import DOUBLE, SINGLE
 from .steps import Runner, Steps, run
 from .values import Timestamp
 
 #: Pixel formats by the names of renditions; the protocol's own names (`BGR3`, `MJPG`) will do, too.
 FORMATS = {
     "bgr": "BGR3", "rgb": "RGB3", "gray": "GREY", "yuyv": "YUYV", "uyvy": "UYVY", "nv12": "NV12", "i420": "YU12",
-    "jpeg": "MJPG",
+    "jpeg": "MJPG", "gray16": "Y16",
 }
 #: What an array has in its last dimension, in formats of which it has one for each of height and width.
-_SAMPLES: dict[str, tuple[int, ...]] = {"BGR3": (3,), "RGB3": (3,), "GREY": ()}
+_SAMPLES: dict[str, tuple[int, ...]] = {
+    "BGR3": (3,), "RGB3": (3,), **dict.fromkeys((*SINGLE, *DOUBLE, "Y16 -BE"), ())
+}
 #: What a source can state of what `FormatExtensions` has.
 _STATED = {
     "colorPrimaries", "transferFunction", "yCbCrMatrix", "colorRange", "chromaLocation", "pixelAspectRatio",
-    "cleanAperture",
+    "cleanAperture", "metersPerStep",
 }  # fmt: skip
 _HEAD = struct.Struct("<4sIq")
 _RETRY = 0.5  # seconds from one attempt to connect to the next
@@ -81,6 +84,15 @@ class _Facts:
     bytes: int
 
 
+def _sample(format: str) -> tuple[tuple[str, ...], str]:
+    """A sample's type as memoryview names it, and in words."""
+    if format == "Y16 -BE":
+        return (">H",), "big-endian samples of 16 bits (>u2)"
+    if format in DOUBLE:
+        return ("H", "<H"), "samples of 16 bits (uint16)"
+    return ("B",), "unsigned bytes (uint8)"
+
+
 class SourceBase:
     """What both kinds of source have."""
 
@@ -96,6 +108,7 @@ class SourceBase:
         samples = _SAMPLES.get(wish["pixelFormat"])
         #: Of an array; None where its form is one's own business.
         self._shape = None if samples is None else (wish["height"], wish["width"], *samples)
+        self._sample = _sample(wish["pixelFormat"])
         self._socket: socket.socket | None = None
         self._next_attempt = 0.0
         self._is_closed = False
@@ -126,7 +139,9 @@ class SourceBase:
         view = memoryview(data)
         if self._shape is not None and view.ndim > 1:
             self._check_shape(view)
-        pixels = view.cast("B") if view.c_contiguous and view.nbytes else memoryview(view.tobytes())
+        # memoryview takes only samples in the machine's own order for bytes.
+        is_ready = view.c_contiguous and view.nbytes and len(view.format) == 1
+        pixels = view.cast("B") if is_ready else memoryview(view.tobytes())
         wanted = self._facts.bytes
         if pixels.nbytes > wanted or pixels.nbytes < (1 if self._is_compressed else wanted):
             most = "at most " if self._is_compressed else ""
@@ -136,9 +151,10 @@ class SourceBase:
 
     def _check_shape(self, view: memoryview) -> None:
         # Grey pictures come with a last dimension of 1, too.
-        if view.format != "B" or view.shape not in (self._shape, (*(self._shape or ()), 1)):
+        types, name = self._sample
+        if view.format not in types or view.shape not in (self._shape, (*(self._shape or ()), 1)):
             raise ValueError(
-                f"An array for {self.device} needs the shape {self._shape} and unsigned bytes (uint8), "
+                f"An array for {self.device} needs the shape {self._shape} and {name}, "
                 f"not {view.shape} of '{view.format}'."
             )
 
@@ -316,12 +332,13 @@ class SourceMethods(Opened):
         mirrored: bool = False,
         timeout: float | None = None,
     ) -> Source:
-        """Makes a device of this program's own frames: `bgr`, `rgb`, `gray`, `yuyv`, `uyvy`, `nv12`, `i420` or `jpeg`.
+        """Makes a device of this program's own frames: `bgr`, `rgb`, `gray`, `yuyv`, `uyvy`, `nv12`, `i420`, `jpeg`, or
+        one sample of up to 16 bits a pixel: `gray16`, `Y10`, `Y12`, `Y14`, depth (`Z16`), Bayer (`RGGB`, `RG12`, …).
 
         `fps` is what it tells of its rate (None: nothing), and `extensions` what it states about its pictures: their
-        colours, the shape of their pixels, the clean part, as in `frame.extensions` (None: what a webcam has). They
-        have to be turned clockwise by `orientation` degrees to be upright, and then mirrored if they are `mirrored`.
-        A source of the same name has the same id and settings
+        colours, the shape of their pixels, the clean part, and of depth the metres of a step, as in
+        `frame.extensions` (None: what a webcam has). They have to be turned clockwise by `orientation` degrees to be
+        upright, and then mirrored if they are `mirrored`. A source of the same name has the same id and settings
         always. It goes with the `with` block, or with this process. Raises `DeviceBusy` where somebody has one of that
         name; this process gets the one that it has, if it is the same. Raises `InvalidParams` for a name that is or
         was a camera's.

@@ -98,10 +98,12 @@ extension Client {
     /// - Parameters:
     ///   - name: what people call it; a source of the same name has the same id and settings always. What is or was a
     ///     camera's name is refused.
-    ///   - pixelFormat: `BGR3`, `RGB3`, `GREY`, `YUYV`, `UYVY`, `NV12`, `YU12` or `MJPG`.
+    ///   - pixelFormat: `BGR3`, `RGB3`, `GREY`, `YUYV`, `UYVY`, `NV12`, `YU12`, `MJPG`, or a format of single samples
+    ///     of 8 to 16 bits: grey (`Y10`, `Y12`, `Y14`, `Y16`), depth (`Z16`) or Bayer (`RGGB`, `RG10`, …). Samples of
+    ///     more than 8 bits have two bytes, the lower one first.
     ///   - framesPerSecond: what it tells of its rate; nil: nothing.
-    ///   - extensions: what it states about its pictures: colours, shape of the pixels, clean part; nil: what a webcam
-    ///     has. The rate is not taken from it.
+    ///   - extensions: what it states about its pictures: colours, shape of the pixels, clean part, metres of a step of
+    ///     depth; nil: what a webcam has. The rate and the bits are not taken from it.
     ///   - orientation: degrees clockwise that its pictures have to be turned to be upright: 0, 90, 180 or 270.
     ///   - isMirrored: left and right have to be exchanged after that.
     public func createSource(
@@ -110,7 +112,7 @@ extension Client {
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> FrameSource {
         var format = extensions?.members ?? [:]
-        for member in ["frameDuration", "bitsPerComponent", "alignment", "metersPerStep"] { format[member] = nil }
+        for member in ["frameDuration", "bitsPerComponent", "alignment"] { format[member] = nil }
         format["pixelFormat"] = .string(pixelFormat)
         (format["width"], format["height"]) = (JSONValue(width), JSONValue(height))
         if orientation != 0 { format["orientation"] = JSONValue(orientation) }

@@ -1,6 +1,10 @@
 extension MethodTable {
     /// Pixel formats that clients' own frames can have.
-    static let sourceFormats = ["BGR3", "RGB3", "GREY", "YUYV", "UYVY", "NV12", "YU12", "MJPG"]
+    static let sourceFormats = [
+        "BGR3", "RGB3", "GREY", "YUYV", "UYVY", "NV12", "YU12", "MJPG", "Y10", "Y12", "Y14", "Y16", "Y16 -BE", "Z16",
+        "BA81", "GBRG", "GRBG", "RGGB", "BG10", "GB10", "BA10", "RG10", "BG12", "GB12", "BA12", "RG12", "BG14", "GB14",
+        "GR14", "RG14", "BYR2", "GB16", "GR16", "RG16",
+    ]
 
     static let sources = [
         Method(
@@ -22,6 +26,9 @@ extension MethodTable {
                                 .integer(min: 0, max: 270).described(
                                     "Degrees clockwise to be upright: 0, 90, 180 or 270; absent: 0.")),
                             .optional("mirrored", .boolean),
+                            .optional(
+                                "metersPerStep",
+                                .number(min: 0).described("Only of Z16: metres of one step; absent: not stated.")),
                         ] + Schema.colors + Schema.shape)),
                 .optional(
                     "frameRate",

@@ -24,9 +24,8 @@ public struct ClientSource: Hashable, Sendable {
     public var frameDuration: FrameDuration? { description.frameDuration }
 
     /// What frames of a client can be.
-    public static let pixelFormats: [PixelFormat] = [
-        .bgr24, .rgb24, .grey, .yuyv, .uyvy, .nv12, .i420, .motionJPEG,
-    ]
+    public static let pixelFormats: [PixelFormat] =
+        [.bgr24, .rgb24, .yuyv, .uyvy, .nv12, .i420, .motionJPEG] + PixelFormat.unpackedRawFormats
 
     /// Bytes of a frame.
     public static let maximumFrameBytes = 128 << 20

@@ -24,14 +24,15 @@ extension FormatDescription {
             chromaLocation: stated.color.chromaLocation ?? own.color.chromaLocation)
         if json["pixelAspectRatio"] != nil { extensions.pixelAspectRatio = stated.pixelAspectRatio }
         extensions.cleanAperture = stated.cleanAperture ?? own.cleanAperture
+        extensions.metersPerStep = stated.metersPerStep ?? own.metersPerStep
         let angle = json["orientation"]?.integer ?? Int64(orientation.quarters * 90)
         orientation = PictureOrientation(
             quarters: Int(clamping: angle / 90), isMirrored: json["mirrored"]?.bool ?? orientation.isMirrored)
-        return flaw(json, own.color, angle)
+        return flaw(json, stated, own.color, angle)
     }
 
     private func flaw(
-        _ json: JSONValue, _ usual: ColorDescription, _ angle: Int64
+        _ json: JSONValue, _ stated: FormatExtensions, _ usual: ColorDescription, _ angle: Int64
     ) -> (member: String, why: String)? {
         guard [0, 90, 180, 270].contains(angle) else { return ("orientation", "must be 0, 90, 180 or 270") }
         let ratio = json["pixelAspectRatio"]?.string
@@ -42,6 +43,10 @@ extension FormatDescription {
             area.x + area.width > dimensions.width || area.y + area.height > dimensions.height
         {
             return ("cleanAperture", "reaches beyond the picture of \(dimensions)")
+        }
+        if json["metersPerStep"] != nil {
+            if pixelFormat != .depth16 { return ("metersPerStep", "is only of depth (Z16)") }
+            if stated.metersPerStep == nil { return ("metersPerStep", "must be a number above 0") }
         }
         if pixelFormat == .motionJPEG || pixelFormat == .jpeg {
             if color.range != .full { return ("colorRange", "is full in JPEG pictures") }

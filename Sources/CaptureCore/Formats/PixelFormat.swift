@@ -67,6 +67,8 @@ public struct PixelFormat: Hashable, Sendable, CustomStringConvertible {
     public static let bayerRGGB10Packed = PixelFormat(fourCC: "pRAA")
     /// 16 bits of grey (`V4L2_PIX_FMT_Y16`).
     public static let grey16 = PixelFormat(fourCC: "Y16 ")
+    /// 16 bits of depth (`V4L2_PIX_FMT_Z16`).
+    public static let depth16 = PixelFormat(fourCC: "Z16 ")
 
     private init(fourCC: StaticString) {
         precondition(fourCC.utf8CodeUnitCount == 4)

@@ -13,6 +13,8 @@ extension PixelFormat {
         case bayer
         /// Light and dark only.
         case grey
+        /// How far away things are, which can be shown as grey.
+        case depth
         /// Nothing: depends on the pictures before it, or isn't known here.
         case opaque
     }
@@ -37,13 +39,14 @@ extension PixelFormat {
     }
 
     /// Lower is better for who wants pictures and names no pixel format: colour, however it is packed, before what
-    /// lacks it.
+    /// lacks it, and light before depth.
     var rank: Int {
         switch kind {
         case .colour, .rgb: 0
         case .bayer: 1
         case .grey: 2
-        case .opaque: 3
+        case .depth: 3
+        case .opaque: 4
         }
     }
 
@@ -69,6 +72,7 @@ extension PixelFormat {
         add(.bayer, .bgr, "BA81,GBRG,GRBG,RGGB,BYR2,GB16,GR16,RG16,BG10,BG12,BG14,GB10,GB12,GB14,BA10,BA12,GR14")
         add(.bayer, .bgr, "RG10,RG12,RG14")
         add(.grey, .gray, "GREY,Y10,Y12,Y14,Y16,Y16 -BE")
+        add(.depth, .gray, "Z16")
         return known
     }()
 }

@@ -49,6 +49,9 @@ extension PixelFormat {
     /// How a raw format's samples lie; nil for all other formats.
     public var rawSamples: RawSamples? { Self.raw[self] }
 
+    /// Raw formats whose samples have a byte or two each, by name.
+    public static let unpackedRawFormats = raw.filter { $0.value.packing != .mipi }.keys.sorted { $0.name < $1.name }
+
     // As the kernel's documentation of pixel formats has them.
     private static let raw: [PixelFormat: RawSamples] = {
         var raw: [PixelFormat: RawSamples] = [:]
@@ -66,6 +69,7 @@ extension PixelFormat {
         add(14, .words, "BG14,GB14,GR14,RG14,Y14")
         add(16, .words, "BYR2,GB16,GR16,RG16,Y16")
         add(16, .swappedWords, ",,,,Y16 -BE")
+        add(16, .words, ",,,,Z16")
         add(10, .mipi, "pBAA,pGAA,pgAA,pRAA,Y10P")
         add(12, .mipi, "pBCC,pGCC,pgCC,pRCC,Y12P")
         add(14, .mipi, "pBEE,pGEE,pgEE,pREE,Y14P")

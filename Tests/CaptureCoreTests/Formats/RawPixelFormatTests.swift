@@ -1,6 +1,8 @@
 import CaptureCore
 import Testing
 
+@testable import BusProtocol
+
 @Suite struct RawPixelFormatTests {
     /// As the kernel's documentation of the formats has them: name, samples, bytes of a line of 12 pixels.
     static let formats: [(String, RawSamples.Pattern, Int, Int)] = [
@@ -14,7 +16,7 @@ import Testing
         ("pBEE", .bggr, 14, 21), ("pGEE", .gbrg, 14, 21), ("pgEE", .grbg, 14, 21), ("pREE", .rggb, 14, 21),
         ("GREY", .grey, 8, 12), ("Y10", .grey, 10, 24), ("Y12", .grey, 12, 24), ("Y14", .grey, 14, 24),
         ("Y16", .grey, 16, 24), ("Y16 -BE", .grey, 16, 24), ("Y10P", .grey, 10, 15), ("Y12P", .grey, 12, 18),
-        ("Y14P", .grey, 14, 21),
+        ("Y14P", .grey, 14, 21), ("Z16", .grey, 16, 24),
     ]
 
     @Test(arguments: formats)
@@ -32,6 +34,14 @@ import Testing
             #expect(try #require(PixelFormat(name)?.rawSamples).lineBytes(width: 1) == bytes)
         }
         #expect(try #require(PixelFormat("pRAA")?.rawSamples).lineBytes(width: 5) == 10)
+    }
+
+    @Test("a client can send the formats that the protocol lists, and no other") func clientsFormats() {
+        #expect(MethodTable.sourceFormats.compactMap { PixelFormat($0) }.count == MethodTable.sourceFormats.count)
+        #expect(Set(MethodTable.sourceFormats) == Set(ClientSource.pixelFormats.map(\.name)))
+        for format in ClientSource.pixelFormats {
+            #expect(FrameLayout.packed(format, Dimensions(width: 6, height: 4)) != nil, "\(format)")
+        }
     }
 
     @Test func othersAreNotRaw() {
