@@ -224,7 +224,9 @@ let package = Package(
                 "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureLibrary", "JSON", "Librarian", "LinuxIO",
                 "MovieFile", "SQLite", "camerabus-librarian",
             ]),
-        tests("MovieFileTests", ["CameraBusTesting", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "MovieFile"]),
+        tests(
+            "MovieFileTests",
+            ["BusProtocol", "CameraBusTesting", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "MovieFile"]),
         tests(
             "PhotoFileTests",
             [

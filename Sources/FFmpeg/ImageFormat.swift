@@ -39,6 +39,12 @@ public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
         return descriptor.pointee.nb_components <= 2 && !isRGB && !isBayer
     }
 
+    /// Samples of several bytes have the upper one first.
+    public var isSwapped: Bool {
+        guard let descriptor = av_pix_fmt_desc_get(code) else { return false }
+        return descriptor.pointee.flags & UInt64(AV_PIX_FMT_FLAG_BE) != 0
+    }
+
     /// How many planes a picture has.
     public var planes: Int { max(0, min(4, Int(av_pix_fmt_count_planes(code)))) }
 

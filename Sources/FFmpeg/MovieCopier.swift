@@ -136,6 +136,7 @@ public final class MovieCopier {
         }
         if let parameters {
             try check("avcodec_parameters_copy", avcodec_parameters_copy(stream.pointee.codecpar, parameters))
+            MovieIndex.tellPixels(stream.pointee.codecpar)
             // Each container has its own.
             stream.pointee.codecpar.pointee.codec_tag = 0
         }

@@ -138,7 +138,7 @@ private final class FragmentedMovie {
             }
             try MediaError.check(
                 "avcodec_parameters_copy", avcodec_parameters_copy(copy.pointee.codecpar, track.pointee.codecpar))
-            Self.tellPixels(copy.pointee.codecpar)
+            MovieIndex.tellPixels(copy.pointee.codecpar)
             copy.pointee.codecpar.pointee.codec_tag = 0
             copy.pointee.time_base = track.pointee.time_base
             copy.pointee.avg_frame_rate = track.pointee.avg_frame_rate
@@ -171,17 +171,6 @@ private final class FragmentedMovie {
             av_dict_set(&output.pointee.metadata, "creation_time", time.pointee.value, 0)
         }
         return last != nil
-    }
-
-    // What lies in uncompressed pictures would be known to their decoder alone.
-    private static func tellPixels(_ parameters: UnsafeMutablePointer<AVCodecParameters>) {
-        guard parameters.pointee.codec_id == AV_CODEC_ID_RAWVIDEO else { return }
-        let tag = (0..<4).map { UInt8(truncatingIfNeeded: parameters.pointee.codec_tag >> (8 * UInt32($0))) }
-        switch String(decoding: tag, as: UTF8.self) {
-        case "yuv2", "yuvs": parameters.pointee.format = AV_PIX_FMT_YUYV422.rawValue
-        case "2vuy": parameters.pointee.format = AV_PIX_FMT_UYVY422.rawValue
-        default: break
-        }
     }
 
     // The muxer notes where it writes a sample, and that is where the sample is already.
@@ -224,6 +213,21 @@ private final class FragmentedMovie {
                 av_packet_rescale_ts(packet, track.pointee.time_base, stream.pointee.time_base)
             }
             try MediaError.check("av_write_frame", av_write_frame(output, packet))
+        }
+    }
+}
+
+extension MovieIndex {
+    /// What lies in uncompressed pictures would be known to their decoder alone; how QuickTime calls it tells.
+    static func tellPixels(_ parameters: UnsafeMutablePointer<AVCodecParameters>) {
+        guard parameters.pointee.codec_id == AV_CODEC_ID_RAWVIDEO else { return }
+        let tag = (0..<4).map { UInt8(truncatingIfNeeded: parameters.pointee.codec_tag >> (8 * UInt32($0))) }
+        switch String(decoding: tag, as: UTF8.self) {
+        case "yuv2", "yuvs": parameters.pointee.format = AV_PIX_FMT_YUYV422.rawValue
+        case "2vuy": parameters.pointee.format = AV_PIX_FMT_UYVY422.rawValue
+        case "b16g": parameters.pointee.format = AV_PIX_FMT_GRAY16BE.rawValue
+        case "raw ": parameters.pointee.format = AV_PIX_FMT_RGB24.rawValue
+        default: break
         }
     }
 }

@@ -49,6 +49,8 @@ public final class Muxer {
     /// nanoseconds. What is sent is without it.
     private var padding: Int64 = 0
     private var hasStarted = false
+    /// Pictures as Windows has them in memory.
+    private var hasBitmaps = false
 
     /// - Parameter descriptor: of an empty plain file, open for writing as long as this lives; not owned.
     public init(_ container: MovieContainer, to descriptor: Int32) throws(MediaError) {
@@ -147,15 +149,22 @@ public final class Muxer {
         case .raw(let pixels):
             parameters.pointee.codec_id = AV_CODEC_ID_RAWVIDEO
             parameters.pointee.format = pixels.code.rawValue
-            if container == .matroska { parameters.pointee.codec_tag = avcodec_pix_fmt_to_codec_tag(pixels.code) }
+            if container == .matroska, pixels == .bgr24 {
+                // It has no name of its own there, only that of Windows' bitmaps.
+                parameters.pointee.bits_per_coded_sample = 24
+                hasBitmaps = true
+            } else if container == .matroska {
+                parameters.pointee.codec_tag = avcodec_pix_fmt_to_codec_tag(pixels.code)
+            }
         }
         return videoTrack(track, frameRate)
     }
 
     /// Adds what an encoder makes.
-    public func addTrack(_ encoder: VideoEncoder) throws(MediaError) -> Track {
+    public func addTrack(_ encoder: VideoEncoder, turn: PictureTurn = .none) throws(MediaError) -> Track {
         let track = try newStream()
         try encoder.describe(track.pointee.codecpar)
+        try turn.write(to: track, width: encoder.settings.width, height: encoder.settings.height)
         track.pointee.sample_aspect_ratio = encoder.settings.pixelShape.ratio
         return videoTrack(track, encoder.settings.frameRate)
     }
@@ -206,6 +215,7 @@ public final class Muxer {
         if container == .rtsp { av_dict_set(&options, "rtsp_transport", "tcp", 0) }
         // There is no going back to write them.
         if container == .flv { av_dict_set(&options, "flvflags", "no_duration_filesize", 0) }
+        if hasBitmaps { av_dict_set(&options, "allow_raw_vfw", "1", 0) }
         if container.isFragmented {
             // With the last, times are kept as they are, also where a track begins later than another; for one
             // fragment.

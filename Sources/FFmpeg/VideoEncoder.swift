@@ -1,11 +1,18 @@
 import CFFmpeg
 
-/// What is to be encoded to H.264.
+/// What is to be encoded, and how.
 public struct VideoEncoderSettings: Hashable, Sendable {
-    /// Pixels; both even.
+    public enum Codec: Hashable, Sendable {
+        case h264
+        /// Without loss, each picture by itself (RFC 9043, version 3, with a checksum for each slice), as this format.
+        case ffv1(ImageFormat)
+    }
+
+    public var codec: Codec
+    /// Pixels; both even for H.264.
     public var width: Int
     public var height: Int
-    /// Bits a second, on the average.
+    /// Bits a second, on the average. Of H.264, as are the next three.
     public var bitRate: Int
     /// Frames from one key frame to the next at most.
     public var keyFrameInterval: Int
@@ -15,14 +22,15 @@ public struct VideoEncoderSettings: Hashable, Sendable {
     public var preset: String
     /// Threads that share a picture; 0: as many as there are processors.
     public var threads: Int
-    /// What the stream says of its colours, and what they are made to be; always in video range.
+    /// What the stream says of its colours, and what they are made to be; H.264 is always in video range.
     public var color: ColorTags
     public var pixelShape: PixelShape
 
     public init(
-        width: Int, height: Int, bitRate: Int, keyFrameInterval: Int, frameRate: Double, preset: String = "veryfast",
-        threads: Int = 0, color: ColorTags, pixelShape: PixelShape = .square
+        _ codec: Codec = .h264, width: Int, height: Int, bitRate: Int, keyFrameInterval: Int, frameRate: Double,
+        preset: String = "veryfast", threads: Int = 0, color: ColorTags, pixelShape: PixelShape = .square
     ) {
+        self.codec = codec
         self.width = width
         self.height = height
         self.bitRate = bitRate
@@ -35,7 +43,7 @@ public struct VideoEncoderSettings: Hashable, Sendable {
     }
 }
 
-/// Encodes pictures to H.264 with libx264 by way of libavcodec, each as soon as it comes (`zerolatency`): nothing is
+/// Encodes pictures with libavcodec, to H.264 (libx264) or FFV1, each as soon as it comes (`zerolatency`): nothing is
 /// held back that a power cut could take. Used by one thread at a time.
 public final class VideoEncoder {
     public let settings: VideoEncoderSettings
@@ -64,17 +72,12 @@ public final class VideoEncoder {
 
     public init(_ settings: VideoEncoderSettings) throws(MediaError) {
         FFmpegLog.silence()
-        guard (2...16384).contains(settings.width), (2...16384).contains(settings.height), settings.width % 2 == 0,
-            settings.height % 2 == 0, settings.bitRate > 0, settings.keyFrameInterval > 0,
-            settings.frameRate > 0, settings.frameRate <= 1000, (0...64).contains(settings.threads)
-        else { throw MediaError("avcodec_open2", message: "H.264 does not support this size or rate") }
         self.settings = settings
         inner = Size(width: settings.width, height: settings.height)
-        made = ImageDescription(
-            .yuv420p, width: settings.width, height: settings.height, range: .limited,
-            matrix: ColorMatrix(code: settings.color.matrix))
-        guard let encoder = avcodec_find_encoder_by_name("libx264") else {
-            throw MediaError("avcodec_find_encoder_by_name", message: "this FFmpeg has no libx264")
+        made = try settings.pictures()
+        let name = settings.codec == .h264 ? "libx264" : "ffv1"
+        guard let encoder = avcodec_find_encoder_by_name(name) else {
+            throw MediaError("avcodec_find_encoder_by_name", message: "this FFmpeg has no \(name)")
         }
         codec = avcodec_alloc_context3(encoder)
         packet = av_packet_alloc()
@@ -82,23 +85,20 @@ public final class VideoEncoder {
         guard let codec, let frame, packet != nil else { throw MediaError("av_frame_alloc", cffmpeg_no_memory()) }
         codec.pointee.width = Int32(settings.width)
         codec.pointee.height = Int32(settings.height)
-        codec.pointee.pix_fmt = AV_PIX_FMT_YUV420P
+        codec.pointee.pix_fmt = made.format.code
         codec.pointee.time_base = AVRational(num: 1, den: Self.timeScale)
         codec.pointee.framerate = av_d2q(settings.frameRate, 1_000_000)
-        codec.pointee.bit_rate = Int64(settings.bitRate)
-        codec.pointee.gop_size = Int32(clamping: settings.keyFrameInterval)
-        codec.pointee.max_b_frames = 0
         codec.pointee.thread_count = Int32(settings.threads)
         settings.color.write(to: codec)
-        codec.pointee.color_range = AVCOL_RANGE_MPEG
+        codec.pointee.color_range = made.range == .full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG
         codec.pointee.sample_aspect_ratio = settings.pixelShape.ratio
         // Containers keep the parameter sets apart.
         codec.pointee.flags |= AV_CODEC_FLAG_GLOBAL_HEADER
-        for (name, value) in [("preset", settings.preset), ("tune", "zerolatency"), ("forced-idr", "1")] {
+        for (name, value) in settings.set(codec) {
             try MediaError.check("av_opt_set \(name)", av_opt_set(codec.pointee.priv_data, name, value, 0))
         }
         try MediaError.check("avcodec_open2", avcodec_open2(codec, encoder, nil))
-        frame.pointee.format = AV_PIX_FMT_YUV420P.rawValue
+        frame.pointee.format = made.format.code.rawValue
         frame.pointee.width = Int32(settings.width)
         frame.pointee.height = Int32(settings.height)
         try MediaError.check("av_frame_get_buffer", av_frame_get_buffer(frame, 0))
@@ -162,5 +162,42 @@ public final class VideoEncoder {
     func describe(_ parameters: UnsafeMutablePointer<AVCodecParameters>) throws(MediaError) {
         try MediaError.check(
             "avcodec_parameters_from_context", avcodec_parameters_from_context(parameters, codec))
+    }
+}
+
+extension VideoEncoderSettings {
+    /// What the encoder is given.
+    fileprivate func pictures() throws(MediaError) -> ImageDescription {
+        let sides = 1...16384
+        guard sides.contains(width), sides.contains(height), frameRate > 0, frameRate <= 1000,
+            (0...64).contains(threads)
+        else { throw MediaError("avcodec_open2", message: "this size or rate can't be encoded") }
+        let matrix = ColorMatrix(code: color.matrix)
+        switch codec {
+        case .ffv1(let format):
+            return ImageDescription(format, width: width, height: height, range: color.range, matrix: matrix)
+        case .h264:
+            guard width % 2 == 0, height % 2 == 0, bitRate > 0, keyFrameInterval > 0 else {
+                throw MediaError("avcodec_open2", message: "H.264 does not support this size or rate")
+            }
+            return ImageDescription(.yuv420p, width: width, height: height, range: .limited, matrix: matrix)
+        }
+    }
+
+    /// - Returns: the encoder's own options.
+    fileprivate func set(_ context: UnsafeMutablePointer<AVCodecContext>) -> [(String, String)] {
+        switch codec {
+        case .h264:
+            context.pointee.bit_rate = Int64(bitRate)
+            context.pointee.gop_size = Int32(clamping: keyFrameInterval)
+            context.pointee.max_b_frames = 0
+            return [("preset", preset), ("tune", "zerolatency"), ("forced-idr", "1")]
+        case .ffv1:
+            context.pointee.gop_size = 1
+            context.pointee.level = 3
+            // Damage costs a slice, and they are made at the same time. There are none smaller than a pixel.
+            if width >= 64, height >= 64 { context.pointee.slices = 4 }
+            return [("slicecrc", "1")]
+        }
     }
 }

@@ -20,7 +20,8 @@ public enum BlankPicture {
         case .yuyv: return (0..<layout.totalBytes).map { $0 % 2 == 0 ? 16 : 128 }
         case .uyvy: return (0..<layout.totalBytes).map { $0 % 2 == 0 ? 128 : 16 }
         case .motionJPEG, .jpeg: return jpeg(layout.dimensions)
-        default: return nil
+        case .bgr24, .rgb24: return filled([0])
+        default: return layout.pixelFormat.rawSamples == nil ? nil : filled([0])
         }
     }
 

@@ -18,16 +18,20 @@ extension MovieConfiguration {
             switch video {
             case .motionJPEG, .h264: break
             case .raw(let layout):
-                let isHeld = fileType == .mkv || layout.pixelFormat == .yuyv || layout.pixelFormat == .uyvy
-                guard isHeld, layout.pixelFormat != .nv12FullRange, PictureTrack.description(layout) != nil else {
+                guard fileType.rawFormat(layout.pixelFormat) != nil else {
                     throw .unsupported("\(layout.pixelFormat.name) as it is in \(fileType)")
                 }
                 try Self.check(layout)
             case .encoded(let layout, let settings):
-                guard settings.codec == .h264 else { throw .unsupported("encoding to \(settings.codec)") }
-                guard PictureTrack.description(layout) != nil else {
-                    throw .unsupported("encoding \(layout.pixelFormat.name)")
-                }
+                let isMade =
+                    switch settings.codec {
+                    case .h264: PictureTrack.encodable.contains(layout.pixelFormat)
+                    case .ffv1:
+                        fileType.losslessFormat(layout.pixelFormat) != nil && !settings.isFitted
+                            && layout.dimensions == Dimensions(width: settings.width, height: settings.height)
+                    case .mjpeg, .raw: false
+                    }
+                guard isMade else { throw .unsupported("encoding \(layout.pixelFormat.name) to \(settings.codec)") }
                 try Self.check(layout)
             }
         }

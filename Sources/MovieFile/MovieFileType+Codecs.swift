@@ -11,7 +11,7 @@ extension MovieFileType {
     }
 
     /// Whether a file of this kind can hold such video.
-    public func holds(_ codec: VideoCodec) -> Bool { codec != .raw || self != .mp4 }
+    public func holds(_ codec: VideoCodec) -> Bool { self != .mp4 || codec != .raw && codec != .ffv1 }
 
     /// Whether a file of this kind can hold such sound.
     public func holds(_ codec: AudioCodec) -> Bool {
@@ -27,6 +27,8 @@ extension MovieFileType {
 /// How the video of a movie is stored (`AVVideoCodecType`).
 public enum VideoCodec: String, Hashable, Sendable, CaseIterable {
     case mjpeg, h264, raw
+    /// Without loss (RFC 9043).
+    case ffv1
 }
 
 /// How the sound of a movie is stored.

@@ -24,7 +24,7 @@ public final class MovieStream: Sendable {
         self.configuration = configuration
         let transport = try configuration.check()
         do throws(MediaError) {
-            if let video = configuration.video { _ = try PictureTrack(video, frameRate: configuration.frameRate) }
+            if let video = configuration.video { _ = try PictureTrack(video, .mkv, frameRate: configuration.frameRate) }
             if let audio = configuration.audio { _ = try SoundTrack(audio) }
         } catch {
             throw .media(error)

@@ -70,7 +70,8 @@ public final class MovieWriter {
             picture =
                 if let video = configuration.video {
                     try PictureTrack(
-                        video, frameRate: configuration.constantFrameRate ?? configuration.frameRate,
+                        video, configuration.fileType,
+                        frameRate: configuration.constantFrameRate ?? configuration.frameRate,
                         keepsLast: configuration.constantFrameRate != nil)
                 } else { nil }
             sound = if let audio = configuration.audio { try SoundTrack(audio) } else { nil }

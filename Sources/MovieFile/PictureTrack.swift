@@ -38,13 +38,19 @@ final class PictureTrack {
     private var keptBytes = 0
     private let keepsLast: Bool
     private let packedLayout: FrameLayout?
+    private let fileType: MovieFileType
     private var track: Muxer.Track?
     private var lastTime: Int64?
     private var largest: Int
 
-    /// - Parameter keepsLast: ``writeAgain(at:beginsFragment:to:)`` is going to be called.
-    init(_ video: MovieVideo, frameRate: Double, keepsLast: Bool = false) throws(MediaError) {
+    /// - Parameters:
+    ///   - fileType: of the file, which holds this.
+    ///   - keepsLast: ``writeAgain(at:beginsFragment:to:)`` is going to be called.
+    init(
+        _ video: MovieVideo, _ fileType: MovieFileType, frameRate: Double, keepsLast: Bool = false
+    ) throws(MediaError) {
         self.video = video
+        self.fileType = fileType
         self.keepsLast = keepsLast
         self.frameRate = frameRate
         frameDuration = Int64(1_000_000_000 / frameRate)
@@ -57,12 +63,20 @@ final class PictureTrack {
         case .encoded(let layout, let settings):
             packedLayout = nil
             source = Self.description(layout)
+            var codec = VideoEncoderSettings.Codec.h264
+            if settings.codec == .ffv1, let format = fileType.losslessFormat(layout.pixelFormat) {
+                codec = .ffv1(format)
+            }
             encoder = try VideoEncoder(
                 VideoEncoderSettings(
-                    width: settings.width, height: settings.height, bitRate: settings.bitRate,
+                    codec, width: settings.width, height: settings.height, bitRate: settings.bitRate,
                     keyFrameInterval: settings.keyFrameInterval, frameRate: frameRate, preset: settings.preset,
                     color: ColorTags(layout.description.color),
                     pixelShape: settings.pixelShape(of: layout.description)))
+            guard settings.codec != .ffv1 else {
+                largest = layout.totalBytes
+                break
+            }
             // Until one has come: a key frame is larger than others, but none is larger than its pixels.
             let pixels = settings.width * settings.height
             largest = Int(min(Double(settings.bitRate) / frameRate, Double(pixels * 3 / 2)))
@@ -86,34 +100,45 @@ final class PictureTrack {
         case .nv12, .nv12FullRange: .nv12
         case .yuyv: .yuyv422
         case .uyvy: .uyvy422
-        default: nil
+        case .bgr24: .bgr24
+        case .rgb24: .rgb24
+        default: MovieFileType.samples(format)
         }
     }
 
+    /// Pixels that H.264 is made of here.
+    static let encodable: Set<PixelFormat> = [.i420, .nv12, .nv12FullRange, .yuyv, .uyvy]
+
     func add(to muxer: Muxer) throws(MediaError) {
+        func turn(_ description: FormatDescription) -> PictureTurn {
+            let orientation = description.orientation
+            return PictureTurn(quarters: orientation.quarters, isMirrored: orientation.isMirrored)
+        }
         func stored(_ stored: StoredVideo, _ description: FormatDescription) throws(MediaError) -> Muxer.Track {
             let size = description.dimensions
             return try muxer.addVideo(
                 stored, width: size.width, height: size.height, frameRate: frameRate,
-                color: ColorTags(description.color), pixelShape: PixelShape(description),
-                turn: PictureTurn(
-                    quarters: description.orientation.quarters, isMirrored: description.orientation.isMirrored))
+                color: ColorTags(description.color), pixelShape: PixelShape(description), turn: turn(description))
         }
         switch video {
         case .motionJPEG(let description): track = try stored(.motionJPEG, description)
         case .h264(let description, let sets): track = try stored(.h264(parameterSets: sets), description)
         case .raw(let layout):
-            guard let format = Self.imageFormat(layout.pixelFormat) else { return }
+            guard let format = fileType.rawFormat(layout.pixelFormat) else { return }
             track = try stored(.raw(format), layout.description)
-        case .encoded:
-            if let encoder { track = try muxer.addTrack(encoder) }
+        case .encoded(let layout, let settings):
+            guard let encoder else { return }
+            // What is encoded with loss comes upright.
+            track = try muxer.addTrack(encoder, turn: settings.codec == .ffv1 ? turn(layout.description) : .none)
         }
     }
 
     /// Goes on with pictures that lie otherwise in memory, whatever their size: they keep their shape, with black
     /// around them.
     func setSource(_ layout: FrameLayout) throws(MediaError) {
-        guard case .encoded(_, var settings) = video, let description = Self.description(layout) else {
+        guard case .encoded(_, var settings) = video, settings.codec == .h264,
+            Self.encodable.contains(layout.pixelFormat), let description = Self.description(layout)
+        else {
             throw MediaError("append", message: "pictures that don't match those before them")
         }
         settings.isFitted = true
@@ -159,7 +184,7 @@ final class PictureTrack {
             guard payload.count >= layout.totalBytes else { throw Self.tooShort(payload, layout) }
             // A driver's memory may be larger than the picture.
             let picture = UnsafeRawBufferPointer(rebasing: payload[..<layout.totalBytes])
-            let bytes = packedLayout == layout ? picture : pack(picture, layout)
+            let bytes = packedLayout == layout && !swapsBytes ? picture : pack(picture, layout)
             try muxer.write(bytes, to: track, at: time, duration: duration, isKeyFrame: true)
             written.count(bytes.count)
             if keepsLast { keep(bytes) }
@@ -258,7 +283,19 @@ final class PictureTrack {
                     from: base + from.offset + line * from.stride, byteCount: to.stride)
             }
         }
+        if swapsBytes {
+            for index in stride(from: 0, to: room.count - 1, by: 2) {
+                let sample = room.loadUnaligned(fromByteOffset: index, as: UInt16.self)
+                room.storeBytes(of: sample.byteSwapped, toByteOffset: index, as: UInt16.self)
+            }
+        }
         return UnsafeRawBufferPointer(room)
+    }
+
+    /// Raw samples of two bytes have the other one first in the file.
+    private var swapsBytes: Bool {
+        guard case .raw(let layout) = video, layout.pixelFormat.rawSamples?.packing == .words else { return false }
+        return fileType.rawFormat(layout.pixelFormat)?.isSwapped ?? false
     }
 
     private static func tooShort(_ payload: UnsafeRawBufferPointer, _ layout: FrameLayout) -> MediaError {

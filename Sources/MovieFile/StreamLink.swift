@@ -17,7 +17,7 @@ final class StreamLink {
         muxer = try Muxer(transport.container, url: configuration.url, deadline: deadline)
         picture =
             if let video = configuration.video {
-                try PictureTrack(video, frameRate: configuration.frameRate)
+                try PictureTrack(video, .mkv, frameRate: configuration.frameRate)
             } else { nil }
         sound = if let audio = configuration.audio { try SoundTrack(audio) } else { nil }
         try picture?.add(to: muxer)

@@ -33,11 +33,19 @@ import Testing
     ) {
         let count = 60
         let size = Dimensions(width: Material.width, height: Material.height)
-        let material: Material = try await codec == .h264 ? .h264(count, in: scratch) : .motionJPEG(count, in: scratch)
-        var configuration = MovieConfiguration(
-            type,
-            video: codec == .h264 ? .h264(.h264(size), parameterSets: material.parameterSets) : .motionJPEG(.jpeg(size))
-        )
+        var material: Material = try await codec == .h264 ? .h264(count, in: scratch) : .motionJPEG(count, in: scratch)
+        let video: MovieVideo
+        switch codec {
+        case .h264: video = .h264(.h264(size), parameterSets: material.parameterSets)
+        case .ffv1:
+            let layout = try #require(FrameLayout.packed(.grey16, size))
+            material.frames = (0..<count).map { MovieWriterTests.picture(layout, $0) }
+            let settings = VideoSettings(
+                codec: .ffv1, width: size.width, height: size.height, bitRate: 0, keyFrameInterval: 1)
+            video = .encoded(layout, settings)
+        default: video = .motionJPEG(.jpeg(size))
+        }
+        var configuration = MovieConfiguration(type, video: video)
         configuration.movieFragmentInterval = 200_000_000
         let path = "\(scratch.path)/unfinished"
         let writer = try MovieWriter(path, configuration)
@@ -60,8 +68,10 @@ import Testing
     }
 
     @Test(
-        arguments: [(.mp4, .mjpeg, 20), (.mp4, .h264, 10), (.mov, .mjpeg, 5), (.mkv, .mjpeg, 10), (.mkv, .h264, 5)]
-            as [(MovieFileType, VideoCodec, Int)])
+        arguments: [
+            (.mp4, .mjpeg, 20), (.mp4, .h264, 10), (.mov, .mjpeg, 5), (.mkv, .mjpeg, 10), (.mkv, .h264, 5),
+            (.mkv, .ffv1, 10), (.mov, .ffv1, 5),
+        ] as [(MovieFileType, VideoCodec, Int)])
     func playsToTheLastFragment(_ type: MovieFileType, _ codec: VideoCodec, _ cuts: Int) async throws {
         let (bytes, synced) = try await unfinished(type, codec)
         var generator = SystemRandomNumberGenerator()
@@ -91,7 +101,9 @@ import Testing
             let judge = Judge(path: path, scratch: scratch)
             let times = try await judge.times("v:0")
             #expect(times.count >= kept.frames, "cut at \(length): \(times.count) of \(kept.frames) frames")
-            let complaints = try await judge.complaints()
+            // Where a file ends in zeros a frame that was not on the disk yet may seem to be whole: FFV1's checksums
+            // tell.
+            let complaints = try await judge.complaints(frames: codec == .ffv1 ? kept.frames : nil)
             #expect(complaints == "", "cut at \(length)")
             let end = try #require(times.last)
             #expect(abs(Double(repaired.duration) / 1e9 - end) < 0.06)

@@ -79,9 +79,14 @@ struct Judge {
     }
 
     /// Everything can be decoded; what ffmpeg complains of otherwise.
-    func complaints() async throws -> String {
+    ///
+    /// - Parameter frames: only so many are looked at.
+    func complaints(frames: Int? = nil) async throws -> String {
+        let most = frames.map { ["-frames:v", "\($0)"] } ?? []
         let result = try await run(
-            "ffmpeg", ["-v", "error", "-i", path, "-vsync", "passthrough", "-enc_time_base", "-1", "-f", "null", "-"],
+            "ffmpeg",
+            ["-v", "error", "-threads", "1", "-i", path, "-vsync", "passthrough", "-enc_time_base", "-1"] + most
+                + ["-f", "null", "-"],
             scratch)
         // What it says of its own options.
         let lines = result.standardError.split(separator: "\n").filter { !$0.hasPrefix("-vsync is deprecated") }

@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 import unittest
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Callable, Iterator, Mapping
 from unittest import mock
 
 import camerabus
@@ -117,6 +119,28 @@ class LiveTestCase(unittest.TestCase):
         topic = f"state/device/{device}/"
         with self.client.mirror(topic) as mirror:
             mirror.wait(lambda state: state[topic]["isStreaming"], TIMEOUT)
+
+    def sent_and_seen(self, source: camerabus.Source, pixels: Any, rendition: str = "native") -> camerabus.Frame:
+        with self.client.frames(source.device, rendition=rendition, limit=1, timeout=TIMEOUT) as frames:
+            return next(self.while_sending(frames, lambda _, now: source.send(pixels, timestamp=now)))
+
+    def while_sending(self, found: Any, send: Callable[[int, int], Any]) -> Iterator[Any]:
+        """What comes while somebody sends, 30 times a second: a stream that is just beginning takes no frame."""
+        ends = threading.Event()
+
+        def run() -> None:
+            for number in range(1, 30 * int(TIMEOUT)):
+                send(number, time.monotonic_ns())
+                if ends.wait(1 / 30):
+                    return
+
+        sender = threading.Thread(target=run)
+        sender.start()
+        try:
+            yield from found
+        finally:
+            ends.set()
+            sender.join()
 
     def environment(self) -> dict[str, str]:
         package = str(ROOT / "Protocol" / "python")

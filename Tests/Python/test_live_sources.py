@@ -13,7 +13,6 @@ import time
 import unittest
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Callable, Iterator
 
 import camerabus
 from camerabus import AsyncClient, FormatExtensions
@@ -148,28 +147,6 @@ class Sources(LiveTestCase):
             numpy.testing.assert_array_equal(
                 self.sent_and_seen(source, samples.astype(numpy.uint8)).array(), samples.astype(numpy.uint8)
             )
-
-    def sent_and_seen(self, source: camerabus.Source, pixels: Any, rendition: str = "native") -> camerabus.Frame:
-        with self.client.frames(source.device, rendition=rendition, limit=1, timeout=TIMEOUT) as frames:
-            return next(self.while_sending(frames, lambda _, now: source.send(pixels, timestamp=now)))
-
-    def while_sending(self, found: Any, send: Callable[[int, int], Any]) -> Iterator[Any]:
-        """What comes while somebody sends, 30 times a second: a stream that is just beginning takes no frame."""
-        ends = threading.Event()
-
-        def run() -> None:
-            for number in range(1, 30 * int(TIMEOUT)):
-                send(number, time.monotonic_ns())
-                if ends.wait(1 / 30):
-                    return
-
-        sender = threading.Thread(target=run)
-        sender.start()
-        try:
-            yield from found
-        finally:
-            ends.set()
-            sender.join()
 
     @unittest.skipUnless(numpy, "there is no NumPy")
     def test_depth_has_its_unit_and_is_matched_with_colour(self) -> None:

@@ -30,6 +30,7 @@ struct PlanTests {
             planes: layout.planes.map { RingDescription.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) },
             keep: 2, slots: 4, slotBytes: 4096)
         ring.orientation = orientation
+        ring.extensions = format.defaultExtensions
         return ring
     }
 
@@ -130,14 +131,44 @@ struct PlanTests {
         #expect(try Self.isRefused(.yuyv, Self.request(.mp4, .passThrough)), "mp4 has no room for it")
         #expect(try Self.kind(.yuyv, Self.request(.mov, .raw)) == .raw)
         #expect(try Self.kind(.nv12, Self.request(.mkv, .raw)) == .raw)
-        #expect(try Self.asked(.nv12, Self.request(.mov, .raw)) == "yuyv")
+        #expect(try Self.isRefused(.nv12, Self.request(.mov, .raw)), "another format has other samples")
         #expect(try Self.isRefused(.yuyv, Self.request(.mp4, .raw)))
+    }
+
+    @Test("without loss the camera's samples are stored, whatever their format")
+    func lossless() throws {
+        for format: PixelFormat in [.bgr24, .rgb24, .grey, .grey16, .depth16, .bayerRGGB8, .bayerRGGB12, .yuyv, .nv12] {
+            #expect(try Self.kind(format, Self.request(.mkv, .ffv1)) == .lossless, "\(format)")
+            #expect(try Self.kind(format, Self.request(.mov, .ffv1)) == .lossless, "\(format)")
+            #expect(try Self.isRefused(format, Self.request(.mp4, .ffv1)))
+        }
+        for format: PixelFormat in [.bgr24, .grey, .bayerRGGB8, .yuyv, .nv12, .nv12FullRange] {
+            #expect(try Self.kind(format, Self.request(.mkv, .raw)) == .raw, "\(format)")
+        }
+        for format: PixelFormat in [.rgb24, .grey16, .depth16, .bayerRGGB12, .yuyv] {
+            #expect(try Self.kind(format, Self.request(.mov, .raw)) == .raw, "\(format)")
+        }
+        #expect(try Self.asked(.rgb24, Self.request(.mkv, .raw)) == "bgr")
+        #expect(try Self.asked(.bgr24, Self.request(.mov, .raw)) == "rgb")
+        #expect(try Self.isRefused(.grey16, Self.request(.mkv, .raw)))
+        #expect(try Self.isRefused(.grey, Self.request(.mov, .raw)))
+        #expect(try Self.isRefused(.nv12FullRange, Self.request(.mov, .ffv1)), "mov has no word for full range")
+        #expect(try Self.asked(.motionJPEG, Self.request(.mkv, .ffv1)) == "bgr")
+        #expect(try Self.asked(.motionJPEG, Self.request(.mkv, .raw)) == "yuyv")
+        #expect(try Self.isRefused(.bayerRGGB10Packed, Self.request(.mkv, .ffv1)), "it is unpacked nowhere")
+        // What is turned is turned without loss, or stays as it is where the file says so.
+        #expect(try Self.asked(.bgr24, Self.request(.mkv, .ffv1), turned: 90) == "bgr")
+        #expect(try Self.asked(.grey, Self.request(.mkv, .raw, orientation: 90)) == "gray;rotate=90")
+        #expect(try Self.isRefused(.yuyv, Self.request(.mkv, .ffv1, orientation: 90)))
+        #expect(try Self.kind(.yuyv, Self.request(.mov, .ffv1, orientation: 90)) == .lossless)
     }
 
     @Test("every plan is one that can be written", arguments: MovieFileType.allCases)
     func writable(_ type: MovieFileType) throws {
         for codec in MovieRequest.Video.Codec.allCases {
-            for format: PixelFormat in [.motionJPEG, .h264, .yuyv, .uyvy, .nv12, .i420, .nv12FullRange] {
+            for format: PixelFormat in [
+                .motionJPEG, .h264, .yuyv, .uyvy, .nv12, .i420, .nv12FullRange, .bgr24, .grey16, .bayerRGGB10Packed,
+            ] {
                 let request = Self.request(type, codec)
                 guard
                     case .record(let plan) = PictureTrackPlan.decide(try Self.ring(format), request, isAskedFor: false)

@@ -53,9 +53,10 @@ class MovieCalls(Opened):
         crash or a power cut costs the last `fragment` seconds at most (10).
 
         JPEG and H.264 of the camera are stored as they come, other pictures as H.264; `codec` says otherwise:
-        `passThrough`, `h264` or `raw`. `settings` are those of `recommended_settings`, changed. With `fps` frames are
-        equally far apart, else each has its true time. If the process that writes the file dies, a `resilient` movie
-        goes on in a further file with the same `take`.
+        `passThrough`, `h264`, or in `.mkv` and `.mov` the source's own samples, `raw` or `ffv1` (compressed without
+        loss). `settings` are those of `recommended_settings`, changed. With `fps` frames are equally far apart, else
+        each has its true time. If the process that writes the file dies, a `resilient` movie goes on in a further file
+        with the same `take`.
 
         As long as it is made the camera focuses smoothly, where it can, and its pictures are stabilized by
         `stabilization` (`standard`, `cinematic`, `auto`). With `when_denied="blank"` a camera or a microphone that this

@@ -6,8 +6,9 @@ extension Schema {
         // What clients send
         "MovieID": .string(minLength: 1, maxLength: 64).described("The id of a movie, as movie.start gives it."),
         "MovieFileType": .choice(["mp4", "mov", "mkv"]),
-        "MovieCodec": .choice(["passThrough", "h264", "raw"]).described(
-            "passThrough: as it comes from the camera, JPEG, H.264 or pixels; raw: pixels."),
+        "MovieCodec": .choice(["passThrough", "h264", "raw", "ffv1"]).described(
+            "passThrough: as it comes from the camera, JPEG, H.264 or pixels; raw: pixels; ffv1: pixels, encoded "
+                + "without loss."),
         "MovieVideoSettings": .object([
             .required("codec", .choice(["h264"])), .required("width", .integer(min: 2, max: 16384)),
             .required("height", .integer(min: 2, max: 16384)),
@@ -129,7 +130,7 @@ extension Schema {
 
     private static let video = Schema.object(
         [
-            .required("codec", .string(minLength: 1).described("mjpeg, h264 or raw.")),
+            .required("codec", .string(minLength: 1).described("mjpeg, h264, raw or ffv1.")),
             .required("width", .integer(min: 1)), .required("height", .integer(min: 1)),
         ], additional: true
     ).orNull.described("null: sound alone, or not known yet.")

@@ -1,4 +1,4 @@
-import BusProtocol
+public import BusProtocol
 
 // What can be made of a pixel format, beyond passing it on.
 
@@ -22,7 +22,7 @@ extension PixelFormat {
     var kind: Kind { Self.known[name]?.kind ?? .opaque }
 
     /// The encoding of renditions that is nearest to this format; nil: none can be made of it.
-    var nearestEncoding: Rendition.Encoding? { Self.known[name]?.encoding }
+    public var nearestEncoding: Rendition.Encoding? { Self.known[name]?.encoding }
 
     /// The encoding whose pictures have just this pixel format; nil: renditions have no such.
     var renditionEncoding: Rendition.Encoding? {

@@ -41,8 +41,9 @@ public struct MovieOptions: Hashable, Sendable {
                 try Self.check(audio, fileType, path: settings.isNull ? "settings" : "settings.audio")
             }
         }
-        if video.codec == .raw, fileType == .mp4 {
-            throw .invalidParams("codec", "an MP4 file can't hold raw pixels; use mov or mkv")
+        if video.codec == .raw || video.codec == .ffv1, fileType == .mp4 {
+            let what = video.codec == .raw ? "raw pixels" : "FFV1"
+            throw .invalidParams("codec", "an MP4 file can't hold \(what); use mkv or mov")
         }
         fragmentInterval = Self.milliseconds(params["fragmentInterval"]) ?? MovieRequest.usualFragmentInterval
         frameRate = params["frameRate"]?.double
@@ -73,7 +74,9 @@ public struct MovieOptions: Hashable, Sendable {
                     ? "records a movie of each device, but a URL takes one "
                         + "movie" : "is for a file, not for a url")
         }
-        if params["codec"] == "raw" { throw .invalidParams("codec", "raw can't be sent to a server; use h264") }
+        if let codec = params["codec"]?.string, codec == "raw" || codec == "ffv1" {
+            throw .invalidParams("codec", "\(codec) can't be sent to a server; use h264")
+        }
         guard let settings = params["settings"] else { return }
         let audio = settings.isNull ? JSONValue.null : settings["audio"]
         guard params["microphone"]?.isNull == false || audio?.isNull == false, let audio else { return }

@@ -34,6 +34,8 @@ public struct MovieRequest: Hashable, Sendable {
             case h264
             /// Pixels.
             case raw
+            /// Encoded here without loss.
+            case ffv1
         }
 
         public var codec: Codec

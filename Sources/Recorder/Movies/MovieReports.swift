@@ -79,7 +79,7 @@ extension MovieVideo {
         case .raw(let layout): size = layout.dimensions
         case .encoded(_, let settings):
             size = Dimensions(width: settings.width, height: settings.height)
-            encoding = settings
+            if settings.codec == .h264 { encoding = settings }
         }
         return .members([
             "codec": .string(codec.rawValue), "width": JSONValue(size.width), "height": JSONValue(size.height),

@@ -304,7 +304,7 @@ final class MovieThread: @unchecked Sendable {
         do throws(MovieError) {
             let writer = try sink(configuration, at: time, video, audio)
             self.writer = writer
-            if request.url == nil, let plan { isStoredAsItComes = plan.kind != .encoded }
+            if request.url == nil, let plan { isStoredAsItComes = !plan.isEncoded }
             fill.begin(at: time)
             mailbox.tell(video: video ?? .null, audio: audio ?? .null)
             return writer

@@ -10,12 +10,16 @@ struct PictureTrackPlan: Hashable, Sendable {
         /// As they come.
         case motionJPEG, h264, raw
         case encoded
+        /// Encoded without loss.
+        case lossless
     }
 
     var kind: Kind
     /// Of the pictures that the recorder receives. If they are stored unchanged, the orientation goes into the track's
     /// matrix.
     var layout: FrameLayout
+
+    var isEncoded: Bool { kind == .encoded || kind == .lossless }
 
     /// What to do with the pictures of a ring.
     enum Decision: Hashable, Sendable {
@@ -87,7 +91,7 @@ struct PictureTrackPlan: Hashable, Sendable {
         switch video.codec {
         case .passThrough:
             if let kind = storedKind(format, request) { return asIs(kind) }
-            guard canHold(format, request.fileType) else {
+            guard request.url == nil, request.fileType.rawFormat(format) != nil else {
                 let holder = request.url?.scheme.rawValue ?? request.fileType.rawValue
                 return .refuse(
                     .invalidParams("codec", "the camera delivers \(format.name), which \(holder) can't hold; use h264"))
@@ -99,16 +103,39 @@ struct PictureTrackPlan: Hashable, Sendable {
         case .h264:
             // Nothing here decodes it.
             if format == .h264 { return asIs(.h264) }
-        case .raw:
-            if isReady || tellsTurns, canHold(format, request.fileType) {
-                return .record(PictureTrackPlan(kind: .raw, layout: layout))
+        case .raw, .ffv1:
+            let isRaw = video.codec == .raw
+            let held = isRaw ? request.fileType.rawFormat(format) : request.fileType.losslessFormat(format)
+            guard held == nil else {
+                // These lose nothing when they are turned; luma and chroma may.
+                if isTurned, !tellsTurns, let encoding = format.turnable { return ask(encoding) }
+                if request.fileType == .mov, !format.isRGB, format.rawSamples == nil,
+                    layout.description.color.range == .full
+                {
+                    return .refuse(
+                        .invalidParams(
+                            "codec", "a mov file can't say that these pictures are in full range; use mkv"))
+                }
+                return asIs(isRaw ? .raw : .lossless)
             }
-            return request.fileType == .mp4
-                ? .refuse(
+            guard request.fileType != .mp4 else {
+                return .refuse(.invalidParams("codec", "an MP4 file can't hold such pictures; use mkv or mov"))
+            }
+            // Only the order of their bytes changes.
+            if format == .bgr24 || format == .rgb24 { return ask(request.fileType == .mov ? .rgb : .bgr) }
+            if MovieFileType.mkv.losslessFormat(format) != nil {
+                let other = request.fileType == .mov ? "mkv" : "ffv1, or mov"
+                return .refuse(
                     .invalidParams(
                         "codec",
-                        "an MP4 file can't hold uncompressed pictures; use mov or "
-                            + "mkv")) : ask(.yuyv)
+                        "a \(request.fileType.rawValue) file can't hold \(format.name) without compression; use \(other)"
+                    ))
+            }
+            let nearest = format == .motionJPEG || format == .jpeg ? (isRaw ? .yuyv : .bgr) : format.nearestEncoding
+            guard let nearest else {
+                return .refuse(BusError(.formatUnsupported, "\(format.name) can't be recorded.", ["nearest": .null]))
+            }
+            return ask(nearest)
         }
         if isReady, encodable.contains(format) {
             let (most, wish) = (layout.dimensions, request.video)
@@ -136,7 +163,12 @@ struct PictureTrackPlan: Hashable, Sendable {
 
     /// What becomes of black pictures of that size.
     static func blank(_ size: Dimensions, _ request: MovieRequest) throws(BusError) -> PictureTrackPlan {
-        let kind: Kind = request.video.codec == .raw ? .raw : .encoded
+        let kind: Kind =
+            switch request.video.codec {
+            case .raw: .raw
+            case .ffv1: .lossless
+            default: .encoded
+            }
         guard request.video.codec != .passThrough else {
             throw .invalidParams("codec", "there is no picture to store unchanged; use h264")
         }
@@ -157,14 +189,6 @@ struct PictureTrackPlan: Hashable, Sendable {
 
     private static let encodable: Set<PixelFormat> = [.i420, .nv12, .nv12FullRange, .yuyv, .uyvy]
 
-    private static func canHold(_ format: PixelFormat, _ type: MovieFileType) -> Bool {
-        switch type {
-        case .mp4: false
-        case .mov: format == .yuyv || format == .uyvy
-        case .mkv: [.yuyv, .uyvy, .nv12, .i420].contains(format)
-        }
-    }
-
     /// Whether pictures of another ring can follow on these.
     func isContinued(by other: PictureTrackPlan) -> Bool {
         let (description, next) = (layout.description, other.layout.description)
@@ -181,9 +205,12 @@ struct PictureTrackPlan: Hashable, Sendable {
         case .yuyv: encoding = .yuyv
         case .nv12: encoding = .nv12
         case .i420: encoding = .i420
+        case .bgr24: encoding = .bgr
+        case .rgb24: encoding = .rgb
+        case .grey: encoding = .gray
         default: return nil
         }
-        guard kind == .encoded || kind == .raw else { return nil }
+        guard isEncoded || kind == .raw else { return nil }
         var rendition = Rendition(encoding)
         (rendition.width, rendition.height) = (layout.dimensions.width, layout.dimensions.height)
         return rendition
@@ -198,6 +225,12 @@ struct PictureTrackPlan: Hashable, Sendable {
         case .h264: .h264(layout.description, parameterSets: parameterSets)
         case .raw: .raw(layout)
         case .encoded: .encoded(layout, settings(request, frameRate: frameRate))
+        case .lossless:
+            .encoded(
+                layout,
+                VideoSettings(
+                    codec: .ffv1, width: layout.dimensions.width, height: layout.dimensions.height, bitRate: 0,
+                    keyFrameInterval: 1))
         }
     }
 
@@ -221,6 +254,18 @@ struct PictureTrackPlan: Hashable, Sendable {
             Dimensions(width: width, height: max(2, (width * size.height + size.width / 2) / size.width))
         case (nil, let height?):
             Dimensions(width: max(2, (height * size.width + size.height / 2) / size.height), height: height)
+        }
+    }
+}
+
+extension PixelFormat {
+    /// The encoding that turns such pictures without loss.
+    fileprivate var turnable: Rendition.Encoding? {
+        switch self {
+        case .bgr24: .bgr
+        case .rgb24: .rgb
+        case .grey: .gray
+        default: nil
         }
     }
 }

@@ -51,7 +51,8 @@ import Testing
         "what contradicts itself, or has no place in such a file, is refused",
         arguments: [
             (["settings": .null], .mp4, "settings"), (["settings": ["audio": .null]], .mp4, "settings.audio"),
-            (["codec": "raw"], .mp4, "codec"), (["codec": "h264", "settings": .null], .mov, "codec"),
+            (["codec": "raw"], .mp4, "codec"), (["codec": "ffv1"], .mp4, "codec"),
+            (["codec": "h264", "settings": .null], .mov, "codec"),
             (["codec": "raw", "settings": ["video": video]], .mkv, "settings.video"),
             (
                 ["settings": ["audio": ["codec": "opus", "rate": 48000, "channels": 2, "bitRate": 96000]]], .mov,

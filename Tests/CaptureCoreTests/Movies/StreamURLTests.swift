@@ -70,7 +70,7 @@ import Testing
         arguments: [
             ("path", "/a.mp4"), ("name", "a.mp4"), ("rig", "r"), ("fileType", "mp4"), ("fragmentInterval", 1000),
             ("frameRate", 25), ("maxFileSize", 1000), ("minFreeDiskSpace", 0), ("continueAfterCrash", true),
-            ("codec", "raw"),
+            ("codec", "raw"), ("codec", "ffv1"),
         ] as [(String, JSONValue)])
     func notOfServer(_ name: String, _ value: JSONValue) throws {
         let error = try #require(throws: BusError.self) { try MovieOptions.checkIsOfStream([name: value], .rtsp) }

@@ -142,9 +142,10 @@ struct RecordCommand: BusCommand {
 struct RecordingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "How pictures are stored: passThrough (unchanged), h264, or raw (only MOV and Matroska).",
+            "How pictures are stored: passThrough (unchanged), h264, raw (pixels), or ffv1 (pixels, compressed without "
+                + "loss). The last two only in MOV and Matroska.",
             valueName: "codec"),
-        completion: .list(["passThrough", "h264", "raw"]))
+        completion: .list(Self.codecs))
     var codec: String?
 
     @Option(help: ArgumentHelp("Bits per second of H.264: 2500k, 4M (default: from size and rate).", valueName: "bits"))
@@ -182,6 +183,7 @@ struct RecordingOptions: ParsableArguments {
     @Flag(help: "Mirror the picture: exchange left and right.")
     var mirrored = false
 
+    private static let codecs = ["passThrough", "h264", "raw", "ffv1"]
     private static let orientations = ["portrait", "portraitUpsideDown", "landscapeRight", "landscapeLeft"]
 
     @Flag(help: "Let the camera focus at its usual speed, not slowly and smoothly.")
@@ -191,8 +193,8 @@ struct RecordingOptions: ParsableArguments {
     var blank = false
 
     func validate() throws {
-        if let codec, !["passThrough", "h264", "raw"].contains(codec) {
-            throw ValidationError("--codec takes passThrough, h264 or raw.")
+        if let codec, !Self.codecs.contains(codec) {
+            throw ValidationError("--codec takes passThrough, h264, raw or ffv1.")
         }
         if let type, !["mp4", "mov", "mkv"].contains(type) { throw ValidationError("--type takes mp4, mov or mkv.") }
         if let stabilization, !["off", "standard", "cinematic", "auto"].contains(stabilization) {

@@ -1,0 +1,105 @@
+"""Movies that have the samples of their source."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+import camerabus
+from live import LiveTestCase, TIMEOUT
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
+
+@unittest.skipUnless(numpy, "there is no NumPy")
+class Lossless(LiveTestCase):
+    WIDTH, HEIGHT = 64, 48
+
+    def setUp(self) -> None:
+        super().setUp()
+        if "highBitDepth" not in self.client.hello.features or "movies" not in self.client.hello.features:
+            self.skipTest("the bus records no such movies")
+        folder = tempfile.TemporaryDirectory(prefix="camerabus-lossless-", dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def columns(self) -> Any:
+        """Columns of red and blue, a pixel wide each: with shared chroma they would be violet."""
+        picture = numpy.zeros((self.HEIGHT, self.WIDTH, 3), numpy.uint8)
+        picture[:, ::2, 2] = picture[:, 1::2, 0] = 255
+        return picture
+
+    def depths(self, bits: int) -> Any:
+        count = self.WIDTH * self.HEIGHT
+        samples = (numpy.arange(count, dtype=numpy.uint32) * 40503 % 65536).astype(numpy.uint16)
+        return (samples >> (16 - bits)).reshape(self.HEIGHT, self.WIDTH)
+
+    def record(self, source: camerabus.Source, picture: Any, path: Path, codec: str) -> None:
+        """Pictures that go on from one to the next by a sample's value, recorded until there are five."""
+        largest = int(picture.max())
+
+        def send(number: int, now: int) -> None:
+            # What is 0 in the first picture tells how many came before it.
+            shown = picture.copy()
+            shown.flat[0] = number % (largest + 1)
+            source.send(shown, timestamp=now)
+
+        def states() -> Any:
+            with self.client.record(source.device, path=path, codec=codec) as movie:
+                for state in movie.states(TIMEOUT):
+                    if state.frames >= 5:
+                        break
+            yield movie
+
+        (movie,) = self.while_sending(states(), send)
+        self.assertTrue(movie.ending.success, movie.ending)
+        self.assertEqual(movie.start.video["codec"], codec)
+        with open(f"{path}.frames.jsonl", encoding="utf-8") as lines:
+            self.assertEqual(len(lines.readlines()), 1 + movie.ending.frames)
+
+    def decoded(self, path: Path, memory: str) -> bytes:
+        command = ["ffmpeg", "-v", "error", "-i", str(path), "-vsync", "passthrough", "-f", "rawvideo", "-pix_fmt"]
+        made = subprocess.run([*command, memory, "-"], capture_output=True, check=True)
+        return made.stdout
+
+    def test_a_movie_decodes_to_the_frames_of_its_source(self) -> None:
+        for format, picture, memory in (
+            ("bgr", self.columns(), "bgr24"), ("gray16", self.depths(16), "gray16le"),
+            ("Z16", self.depths(16), "gray16le"), ("Y12", self.depths(12), "gray12le"),
+            ("RG10", self.depths(10), "gray10le"),
+        ):  # fmt: skip
+            with self.client.create_source("deep", self.WIDTH, self.HEIGHT, format, fps=30) as source:
+                plain = "mkv" if format == "bgr" else "mov"
+                for codec, ending in (("ffv1", "mkv"), ("ffv1", "mov"), ("raw", plain)):
+                    with self.subTest(format=format, codec=codec, ending=ending):
+                        path = self.folder / f"{format}-{codec}.{ending}"
+                        self.record(source, picture, path, codec)
+                        if codec == "raw" and memory != "bgr24":  # QuickTime has words alone
+                            memory = "gray16le"
+                        found = numpy.frombuffer(self.decoded(path, memory), picture.dtype)
+                        found = found.reshape(-1, *picture.shape)
+                        self.assertGreaterEqual(len(found), 5)
+                        first = found.reshape(len(found), -1)[:, 0].astype(int)
+                        self.assertGreater(len(set(first)), 1, "each frame is another one")
+                        for frame in found:
+                            numpy.testing.assert_array_equal(frame.flat[1:], picture.flat[1:])
+
+    def test_mp4_is_refused_and_names_another(self) -> None:
+        with self.client.create_source("deep", self.WIDTH, self.HEIGHT, "gray16") as source:
+            for codec in ("ffv1", "raw"):
+                with self.assertRaisesRegex(camerabus.InvalidParams, "mkv"):
+                    self.client.record(source.device, path=self.folder / "a.mp4", codec=codec)
+            with self.assertRaisesRegex(camerabus.InvalidParams, "Y16.*mov"):
+                self.start_while_sending(source, self.folder / "a.mkv")
+
+    def start_while_sending(self, source: camerabus.Source, path: Path) -> None:
+        def start() -> Any:
+            yield self.client.record(source.device, path=path, codec="raw")
+
+        list(self.while_sending(start(), lambda _, now: source.send(self.depths(16), timestamp=now)))
