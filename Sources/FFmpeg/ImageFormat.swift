@@ -39,6 +39,9 @@ public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
         return descriptor.pointee.nb_components <= 2 && !isRGB && !isBayer
     }
 
+    /// Of a sample, of the first kind that a pixel has.
+    public var bits: Int { av_pix_fmt_desc_get(code).map { Int($0.pointee.comp.0.depth) } ?? 0 }
+
     /// Samples of several bytes have the upper one first.
     public var isSwapped: Bool {
         guard let descriptor = av_pix_fmt_desc_get(code) else { return false }
@@ -64,6 +67,9 @@ public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
     public static let bgr24 = ImageFormat(AV_PIX_FMT_BGR24)
     public static let rgb24 = ImageFormat(AV_PIX_FMT_RGB24)
     public static let gray8 = ImageFormat(AV_PIX_FMT_GRAY8)
+    /// Samples of 16 bits, the lower byte first.
+    public static let gray16 = ImageFormat(AV_PIX_FMT_GRAY16LE)
+    public static let rgb48 = ImageFormat(AV_PIX_FMT_RGB48LE)
     public static let yuv420p = ImageFormat(AV_PIX_FMT_YUV420P)
     public static let yuv422p = ImageFormat(AV_PIX_FMT_YUV422P)
     public static let yuv444p = ImageFormat(AV_PIX_FMT_YUV444P)

@@ -8,8 +8,12 @@ extension FormatDescription {
         guard let format = request.encoding.pixelFormat else { return nil }
         var extensions = extensions
         extensions.color = color.made(request.encoding, fromRGB: pixelFormat.isRGB)
-        extensions.bitsPerComponent = 8
-        (extensions.alignment, extensions.cleanAperture, extensions.metersPerStep) = (nil, nil, nil)
+        // Of 16 bits those are stated that the source has.
+        let bits = request.encoding.isDeep ? extensions.bitsPerComponent ?? 8 : 8
+        extensions.bitsPerComponent = bits
+        extensions.alignment = request.encoding.isDeep && bits < 16 ? .high : nil
+        extensions.cleanAperture = nil
+        if request.encoding != .gray16 { extensions.metersPerStep = nil }
         extensions.pixelAspectRatio = aspect(of: request)
         return FormatDescription(
             pixelFormat: format, dimensions: request.dimensions,
@@ -36,8 +40,8 @@ extension ColorDescription {
         switch encoding {
         case .native: return self
         case .jpeg: (made.matrix, made.range) = (.smpte170m, .full)
-        case .bgr, .rgb: (made.matrix, made.range) = (.gbr, .full)
-        case .gray: (made.matrix, made.range) = (nil, .full)
+        case .bgr, .rgb, .rgb48: (made.matrix, made.range) = (.gbr, .full)
+        case .gray, .gray16: (made.matrix, made.range) = (nil, .full)
         case .yuyv, .nv12, .i420:
             made.range = .video
             if fromRGB || matrix == nil || matrix == .gbr { made.matrix = .smpte170m }

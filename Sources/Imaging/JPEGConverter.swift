@@ -219,7 +219,7 @@ extension Rendition.Encoding {
         case .bgr: .bgr
         case .rgb: .rgb
         case .gray: .gray
-        case .native, .jpeg, .yuyv, .nv12, .i420: nil
+        case .native, .jpeg, .yuyv, .nv12, .i420, .gray16, .rgb48: nil
         }
     }
 }

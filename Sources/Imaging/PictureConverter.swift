@@ -25,6 +25,10 @@ public final class PictureConverter {
         /// The same, and then turned.
         case turnedScaler(ScalerStage, PictureRequest)
         case jpeg(FrameReader, JPEGConverter)
+        /// Samples of 16 bits, of frames that have more than 8.
+        case deep(DeepPicture)
+        /// The same of 8, made wider.
+        case widened(PictureConverter, PictureBuffer)
     }
 
     /// - Throws: `formatUnsupported` if no such picture can be made of the device's pixel format.
@@ -38,8 +42,14 @@ public final class PictureConverter {
         self.outputLayout = outputLayout
         self.reader = reader
         self.request = request
+        var narrow: PictureConverter?
+        if let encoding = request.encoding.narrow, !format.isDeep {
+            var request = request
+            request.encoding = encoding
+            narrow = try PictureConverter(from: layout, to: request)
+        }
         do {
-            whole = try Self.way(reader, request)
+            whole = try Self.way(reader, request, outputLayout, narrow: narrow)
         } catch {
             throw BusError(
                 .formatUnsupported,
@@ -62,10 +72,15 @@ public final class PictureConverter {
             "frames of \(format.name) are available as native only; choose another format of the device")
     }
 
-    /// - Parameter known: what planes went through last until now.
+    /// - Parameters:
+    ///   - narrow: makes the same of 8 bits, where 16 are asked for.
+    ///   - known: what planes went through last until now.
     private static func way(
-        _ reader: FrameReader, _ request: PictureRequest, known: [PictureFinish?] = []
+        _ reader: FrameReader, _ request: PictureRequest, _ layout: FrameLayout, narrow: PictureConverter? = nil,
+        known: [PictureFinish?] = []
     ) throws(ConversionError) -> Way {
+        if let narrow { return .widened(narrow, PictureBuffer()) }
+        if request.encoding.isDeep, let picture = try DeepPicture(reader, request, layout) { return .deep(picture) }
         let isRGB = request.encoding == .bgr || request.encoding == .rgb
         let size = reader.dimensions
         // Chroma of half the width and height is still as fine as a picture of at most that size needs, and scaling it
@@ -127,6 +142,10 @@ public final class PictureConverter {
             try output.setTurned(picture.bytes, stride: picture.stride, bytesPerPixel: 3, request, outputLayout)
         case .jpeg(let reader, let converter):
             try converter.convert(try reader.picture(regions, bytesUsed), outputLayout, zoom: zoom, into: output)
+        case .deep(let picture): try picture.convert(regions, bytesUsed, into: output)
+        case .widened(let converter, let narrow):
+            _ = try converter.convert(regions, bytesUsed: bytesUsed, zoom: zoom, into: narrow)
+            try output.setWidened(narrow, outputLayout)
         }
         return output.count
     }
@@ -137,13 +156,16 @@ public final class PictureConverter {
             return whole
         }
         // A part of a compressed picture is found when it is decoded.
-        if case .jpeg = whole { return whole }
+        switch whole {
+        case .jpeg, .widened: return whole
+        case .planar, .scaler, .turnedScaler, .deep: break
+        }
         let part = CropRectangle(middleOf: reader.dimensions, zoom: zoom, block: reader.format.block)
         if let middle, middle.part == part { return middle.way }
         let known = [finish, Self.finish(whole)]
         // Their memory is not needed at the same time.
         middle = nil
-        let way = try Self.way(reader.part(part), request, known: known)
+        let way = try Self.way(reader.part(part), request, outputLayout, known: known)
         middle = (part, way)
         return way
     }
@@ -155,7 +177,7 @@ public final class PictureConverter {
         switch way {
         case .planar(_, _, let finish): finish
         case .jpeg(_, let converter): converter.finish
-        case .scaler, .turnedScaler: nil
+        case .scaler, .turnedScaler, .deep, .widened: nil
         }
     }
 }

@@ -13,6 +13,8 @@ extension Rendition.Encoding {
         case .bgr: .bgr24
         case .rgb: .rgb24
         case .gray: .grey
+        case .gray16: .grey16
+        case .rgb48: .rgb48
         case .yuyv: .yuyv
         case .nv12: .nv12
         case .i420: .i420
@@ -22,9 +24,9 @@ extension Rendition.Encoding {
     /// The range that luma has in the payload: JPEG and grey are full, other YUV limited; nil where it doesn't matter.
     var range: ColorRange? {
         switch self {
-        case .jpeg, .gray: .full
+        case .jpeg, .gray, .gray16: .full
         case .yuyv, .nv12, .i420: .limited
-        case .native, .bgr, .rgb: nil
+        case .native, .bgr, .rgb, .rgb48: nil
         }
     }
 }
@@ -54,7 +56,7 @@ final class PicturePacker {
     /// The chroma that ``pack(_:into:)`` wants for a picture, given what its source has.
     static func chroma(for request: PictureRequest, source: ChromaLayout?, isScaled: Bool) -> ChromaLayout? {
         switch request.encoding {
-        case .native, .gray: nil
+        case .native, .gray, .gray16, .rgb48: nil
         case .yuyv: .s422
         case .nv12, .i420: .s420
         case .bgr, .rgb: source.map { $0.planarFormat == nil ? .s420 : $0 }
@@ -76,7 +78,7 @@ final class PicturePacker {
         self.layout = layout
         self.request = request
         switch request.encoding {
-        case .native: throw .failed("native can't be made")
+        case .native, .gray16, .rgb48: throw .failed("\(request.encoding.rawValue) is not made of bytes")
         case .gray: work = .gray
         case .i420: work = .i420
         case .nv12, .yuyv:

@@ -89,7 +89,7 @@ extension Rendition.Encoding {
     var needsEvenSize: Bool {
         switch self {
         case .yuyv, .nv12, .i420: true
-        case .native, .jpeg, .bgr, .rgb, .gray: false
+        case .native, .jpeg, .bgr, .rgb, .gray, .gray16, .rgb48: false
         }
     }
 }

@@ -17,7 +17,7 @@ public enum PlaneTurner {
             orientation, to: target.assumingMemoryBound(to: UInt8.self), targetStride: targetStride)
     }
 
-    /// Turns one plane of 1 or 3 bytes a pixel. The memory of both has all lines of the size; they don't overlap.
+    /// Turns one plane of 1, 2 or 3 bytes a pixel. The memory of both has all lines of the size; they don't overlap.
     ///
     /// - Parameter size: the source's, in pixels.
     static func turn(
@@ -42,10 +42,10 @@ public enum PlaneTurner {
                 for line in top..<min(top + height, turned.height) {
                     let from = source + walk.origin + left * walk.right + line * walk.down
                     let to = target + line * targetStride + left * bytesPerPixel
-                    if bytesPerPixel == 3 {
-                        triples(from, step: walk.right, into: to, count: count)
-                    } else {
-                        bytes(from, step: walk.right, into: to, count: count)
+                    switch bytesPerPixel {
+                    case 3: triples(from, step: walk.right, into: to, count: count)
+                    case 2: pairs(from, step: walk.right, into: to, count: count)
+                    default: bytes(from, step: walk.right, into: to, count: count)
                     }
                 }
             }
@@ -54,6 +54,14 @@ public enum PlaneTurner {
 
     private static func bytes(_ source: ConstantPixels, step: Int, into target: Pixels, count: Int) {
         for index in 0..<count { target[index] = source[index &* step] }
+    }
+
+    private static func pairs(_ source: ConstantPixels, step: Int, into target: Pixels, count: Int) {
+        for index in 0..<count {
+            let (from, to) = (source + index &* step, target + 2 &* index)
+            to[0] = from[0]
+            to[1] = from[1]
+        }
     }
 
     private static func triples(_ source: ConstantPixels, step: Int, into target: Pixels, count: Int) {

@@ -53,16 +53,15 @@ extension SourceFormat {
             "RGBQ": "rgb555be", "AR15-BE": "rgb555be", "XR15-BE": "rgb555be",
             "R444": "rgb444le", "AR12": "rgb444le", "XR12": "rgb444le", "AB12": "bgr444le", "XB12": "bgr444le",
             "BA81": "bayer_bggr8", "GBRG": "bayer_gbrg8", "GRBG": "bayer_grbg8", "RGGB": "bayer_rggb8",
-            "BYR2": "bayer_bggr16le", "GB16": "bayer_gbrg16le", "GR16": "bayer_grbg16le", "RG16": "bayer_rggb16le",
         ]
         for (code, name) in converted {
             table[code] = ImageFormat(named: name).map { .converted($0) }
         }
         let bayer: [(String, [(code: String, bits: Int)])] = [
-            ("bayer_bggr16le", [("BG10", 10), ("BG12", 12), ("BG14", 14)]),
-            ("bayer_gbrg16le", [("GB10", 10), ("GB12", 12), ("GB14", 14)]),
-            ("bayer_grbg16le", [("BA10", 10), ("BA12", 12), ("GR14", 14)]),
-            ("bayer_rggb16le", [("RG10", 10), ("RG12", 12), ("RG14", 14)]),
+            ("bayer_bggr16le", [("BG10", 10), ("BG12", 12), ("BG14", 14), ("BYR2", 16)]),
+            ("bayer_gbrg16le", [("GB10", 10), ("GB12", 12), ("GB14", 14), ("GB16", 16)]),
+            ("bayer_grbg16le", [("BA10", 10), ("BA12", 12), ("GR14", 14), ("GR16", 16)]),
+            ("bayer_rggb16le", [("RG10", 10), ("RG12", 12), ("RG14", 14), ("RG16", 16)]),
         ]
         for (name, codes) in bayer {
             guard let format = ImageFormat(named: name) else { continue }

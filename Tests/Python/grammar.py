@@ -8,7 +8,7 @@ from typing import Any
 
 _NUMBER = "(0|[1-9][0-9]{0,5})"
 _RENDITION = re.compile(
-    f"(native|jpeg|bgr|rgb|gray|yuyv|nv12|i420)(?::{_NUMBER}x{_NUMBER})?"
+    f"(native|jpeg|bgr|rgb|gray|yuyv|nv12|i420|gray16|rgb48)(?::{_NUMBER}x{_NUMBER})?"
     f"(?:@({_NUMBER}(?:\\.[0-9]{{1,6}})?))?((?:;[^;]*)*)"
 )
 _SOUND = re.compile("native|(s16|f32)(?::([1-9][0-9]{0,5})x([1-9][0-9]{0,5}))?")

@@ -159,6 +159,7 @@ struct PlanTests {
         // What is turned is turned without loss, or stays as it is where the file says so.
         #expect(try Self.asked(.bgr24, Self.request(.mkv, .ffv1), turned: 90) == "bgr")
         #expect(try Self.asked(.grey, Self.request(.mkv, .raw, orientation: 90)) == "gray;rotate=90")
+        #expect(try Self.asked(.depth16, Self.request(.mkv, .ffv1), turned: 90) == "gray16")
         #expect(try Self.isRefused(.yuyv, Self.request(.mkv, .ffv1, orientation: 90)))
         #expect(try Self.kind(.yuyv, Self.request(.mov, .ffv1, orientation: 90)) == .lossless)
     }

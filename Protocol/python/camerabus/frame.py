@@ -169,9 +169,9 @@ class Frame:
     def array(self) -> Any:
         """The picture as a NumPy array, without a copy.
 
-        (height, width, 3) for BGR and RGB; (height, width, 2) for YUYV and UYVY; (height, width) for grey, depth and
-        Bayer, of `uint16` if a sample has more than 8 bits; (height × 3/2, width) for NV12 and I420, as OpenCV takes
-        them; one dimension of bytes for all else (JPEG).
+        (height, width, 3) for BGR and RGB, of `uint16` for `rgb48`; (height, width, 2) for YUYV and UYVY; (height,
+        width) for grey, depth and Bayer, of `uint16` if a sample has more than 8 bits; (height × 3/2, width) for NV12
+        and I420, as OpenCV takes them; one dimension of bytes for all else (JPEG).
         """
         try:
             import numpy
@@ -184,6 +184,8 @@ class Frame:
         offset, stride, _ = planes[0]
         shape: tuple[int, ...]
         strides: tuple[int, ...]
+        if self.format == "RGB6":
+            return numpy.ndarray((height, width, 3), "<u2", self.payload, offset, (stride, 6, 2))
         if self.format in _INTERLEAVED:
             depth = _INTERLEAVED[self.format]
             shape, strides = (height, width, depth), (stride, depth, 1)

@@ -7,6 +7,8 @@ public struct Rendition: Hashable, Sendable {
         /// As the device delivers it.
         case native
         case jpeg, bgr, rgb, gray, yuyv, nv12, i420
+        /// Samples of 16 bits, the lower byte first.
+        case gray16, rgb48
     }
 
     /// The quality of a `jpeg` whose wish names none.

@@ -116,6 +116,7 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     /// What a source states about its pictures, in the headers of frames and the heads of rings: `colorRange` and what
     /// else ``FormatExtensions`` has.
     case formatDescriptions
-    /// Pictures of more than 8 bits a sample: of clients (`source.create`), and movies without loss (`ffv1`).
+    /// Pictures of more than 8 bits a sample: of clients (`source.create`), the renditions `gray16` and `rgb48`,
+    /// and movies without loss (`ffv1`).
     case highBitDepth
 }

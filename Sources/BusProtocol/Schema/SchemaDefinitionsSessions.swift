@@ -196,7 +196,9 @@ extension Schema {
     private static let outputOptions: [Schema.Property] = [
         .optional(
             "format",
-            Schema.choice(["native", "jpeg", "bgr", "rgb", "gray", "yuyv", "nv12", "i420", "s16", "f32"]).orNull
+            Schema.choice(
+                ["native", "jpeg", "bgr", "rgb", "gray", "yuyv", "nv12", "i420", "gray16", "rgb48", "s16", "f32"]
+            ).orNull
                 .described(
                     "Absent: bgr for videoData, jpeg for preview; for audioData, which takes native, s16 and f32, what "
                         + "holds all of the microphone's."

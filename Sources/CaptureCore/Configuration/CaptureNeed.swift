@@ -79,7 +79,7 @@ extension Rendition.Encoding {
     fileprivate func canMake(_ size: Dimensions) -> Bool {
         switch self {
         case .yuyv, .nv12, .i420: size.width % 2 == 0 && size.height % 2 == 0
-        case .native, .jpeg, .bgr, .rgb, .gray: true
+        case .native, .jpeg, .bgr, .rgb, .gray, .gray16, .rgb48: true
         }
     }
 }

@@ -76,6 +76,7 @@ public struct FrameLayout: Hashable, Sendable {
         switch pixelFormat {
         case .yuyv, .uyvy: planes = [(halfWidth * 4, height)]
         case .bgr24, .rgb24: planes = [(width * 3, height)]
+        case .rgb48: planes = [(width * 6, height)]
         case .nv12, .nv12FullRange: planes = [(width, height), (halfWidth * 2, halfHeight)]
         case .i420: planes = [(width, height), (halfWidth, halfHeight), (halfWidth, halfHeight)]
         case _ where pixelFormat.isCompressed:

@@ -67,6 +67,8 @@ public struct PixelFormat: Hashable, Sendable, CustomStringConvertible {
     public static let bayerRGGB10Packed = PixelFormat(fourCC: "pRAA")
     /// 16 bits of grey (`V4L2_PIX_FMT_Y16`).
     public static let grey16 = PixelFormat(fourCC: "Y16 ")
+    /// 16 bits each of red, green, blue, in that order in memory, the lower byte first (`V4L2_PIX_FMT_RGB48`).
+    public static let rgb48 = PixelFormat(fourCC: "RGB6")
     /// 16 bits of depth (`V4L2_PIX_FMT_Z16`).
     public static let depth16 = PixelFormat(fourCC: "Z16 ")
 

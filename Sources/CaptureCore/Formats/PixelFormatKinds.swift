@@ -34,6 +34,8 @@ extension PixelFormat {
         case .bgr24: .bgr
         case .rgb24: .rgb
         case .grey: .gray
+        case .grey16: .gray16
+        case .rgb48: .rgb48
         default: nil
         }
     }

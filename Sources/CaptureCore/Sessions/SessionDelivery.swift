@@ -124,7 +124,7 @@ extension SessionOutput {
             resolved.why = "\(size) would be larger than the device's picture: \(turned)."
             size = size.fitted(into: turned)
         }
-        if rendition.encoding != .bgr, rendition.encoding != .rgb, rendition.encoding != .gray { size = size.even }
+        if ![.bgr, .rgb, .gray, .gray16, .rgb48].contains(rendition.encoding) { size = size.even }
         (rendition.width, rendition.height) = (size.width, size.height)
         resolved.dimensions = size
         resolved.rendition = rendition

@@ -374,7 +374,7 @@ final class MediaDistributor {
             // The bus says what is wrong with one that can't be read.
             case .jpeg?, nil: .compressed
             case .native?: .asOfDevice
-            case .bgr?, .rgb?, .gray?, .yuyv?, .nv12?, .i420?: .uncompressed
+            case .bgr?, .rgb?, .gray?, .yuyv?, .nv12?, .i420?, .gray16?, .rgb48?: .uncompressed
             }
         return Run(device: media.device, .video, isAlwaysMade: rendition?.isAlwaysMade ?? false, pixels, room: 1)
     }

@@ -128,8 +128,7 @@ struct PictureTrackPlan: Hashable, Sendable {
                 return .refuse(
                     .invalidParams(
                         "codec",
-                        "a \(request.fileType.rawValue) file can't hold \(format.name) without compression; use \(other)"
-                    ))
+                        "\(request.fileType.rawValue) can't hold \(format.name) without compression; use \(other)"))
             }
             let nearest = format == .motionJPEG || format == .jpeg ? (isRaw ? .yuyv : .bgr) : format.nearestEncoding
             guard let nearest else {
@@ -208,6 +207,7 @@ struct PictureTrackPlan: Hashable, Sendable {
         case .bgr24: encoding = .bgr
         case .rgb24: encoding = .rgb
         case .grey: encoding = .gray
+        case .grey16: encoding = .gray16
         default: return nil
         }
         guard isEncoded || kind == .raw else { return nil }
@@ -265,6 +265,7 @@ extension PixelFormat {
         case .bgr24: .bgr
         case .rgb24: .rgb
         case .grey: .gray
+        case .grey16, .depth16: .gray16
         default: nil
         }
     }

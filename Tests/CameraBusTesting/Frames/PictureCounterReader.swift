@@ -37,6 +37,7 @@ public enum PictureCounterReader {
         case .uyvy: (step, first) = (2, 1)
         // Green, which is in the middle.
         case .bgr24, .rgb24: (step, first) = (3, 1)
+        case .rgb48: (step, first) = (6, 3)
         case .nv12, .i420: step = 1
         default: return nil
         }

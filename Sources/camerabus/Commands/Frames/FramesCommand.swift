@@ -10,7 +10,8 @@ struct FramesCommand: BusCommand {
         abstract: "Receives frames: prints a line for each, or writes them to files or standard output.",
         discussion: """
             RENDITION is 'native' (the device's own format) or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]…, with FORMAT one \
-            of jpeg, bgr, rgb, gray, yuyv, nv12, i420. The default is native, from another machine jpeg. Set width or \
+            of jpeg, bgr, rgb, gray, yuyv, nv12, i420, gray16, rgb48. The default is native, from another machine \
+            jpeg. Set width or \
             height to 0 to keep the aspect ratio; pictures can only become smaller. RATE is in frames per second. For \
             H.264 ('native@5') a rate keeps only the key frames, at most as often as the camera makes them. The \
             options are q=QUALITY from 1 to 100 (default 80), rotate=ANGLE (90, 180 or 270 degrees clockwise), and \

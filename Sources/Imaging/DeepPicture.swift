@@ -1,0 +1,243 @@
+public import BusProtocol
+public import CaptureCore
+import FFmpeg
+import Glibc
+
+extension Rendition.Encoding {
+    /// Samples of 16 bits.
+    public var isDeep: Bool { self == .gray16 || self == .rgb48 }
+
+    /// The encoding of 8 bits whose samples, made wider, are the same picture; nil: it has such itself.
+    var narrow: Rendition.Encoding? {
+        switch self {
+        case .gray16: .gray
+        case .rgb48: .rgb
+        default: nil
+        }
+    }
+}
+
+extension SourceFormat {
+    /// How its samples of more than 8 bits lie, one a pixel; nil: they have no more than 8.
+    fileprivate var deep: (image: ImageFormat, bits: Int)? {
+        switch self {
+        case .deepGray(let format): (format, format.bits)
+        case .deepBayer(let format, let bits): (format, bits)
+        default: nil
+        }
+    }
+
+    var isDeep: Bool { deep != nil }
+}
+
+extension PictureConverter {
+    /// The encoding that keeps most of the pixels of a format: their bits, and that they have colour. nil: no picture
+    /// can be made of them.
+    public static func widestEncoding(of pixelFormat: PixelFormat) -> Rendition.Encoding? {
+        switch SourceFormat(pixelFormat) {
+        case nil: nil
+        case .deepGray?: .gray16
+        case .deepBayer?: .rgb48
+        case .gray?: .gray
+        default: .rgb
+        }
+    }
+}
+
+/// Makes pictures of 16 bits a sample out of frames of more than 8.
+final class DeepPicture {
+    private let reader: FrameReader
+    private let request: PictureRequest
+    private let layout: FrameLayout
+    private let bits: Int
+    private let isSwapped: Bool
+    /// The frame's samples, scaled to 16 bits.
+    private let samples: PlaneMemory
+    /// Of Bayer: red, green and blue at the frame's size, from the samples.
+    private let colours: (scaler: Scaler, memory: PlaneMemory)?
+    /// What is scaled and turned, plane by plane: luma, or red, green and blue.
+    private let planes: [PlaneMemory]
+    private let scaler: Scaler?
+    private let scaled: [PlaneMemory]
+    private let turned: [PlaneMemory]
+
+    /// nil for frames that have no more than 8 bits a sample.
+    init?(_ reader: FrameReader, _ request: PictureRequest, _ layout: FrameLayout) throws(ConversionError) {
+        guard let (image, bits) = reader.format.deep else { return nil }
+        (self.reader, self.request, self.layout, self.bits) = (reader, request, layout, bits)
+        isSwapped = image.isSwapped
+        let (size, wanted, made) = (reader.dimensions, request.unturned, request.dimensions)
+        samples = try PlaneMemory(width: size.width * 2, height: size.height)
+        let count = image.isBayer && request.encoding == .rgb48 ? 3 : 1
+        func memory(_ size: Dimensions) throws(ConversionError) -> [PlaneMemory] {
+            var planes: [PlaneMemory] = []
+            for _ in 0..<count { planes.append(try PlaneMemory(width: size.width * 2, height: size.height)) }
+            return planes
+        }
+        if image.isBayer {
+            let scaler = try Self.scaler(image, size, .rgb48, size)
+            colours = (scaler, try PlaneMemory(width: size.width * 6, height: size.height))
+            planes = try memory(size)
+        } else {
+            (colours, planes) = (nil, [samples])
+        }
+        (scaler, scaled) =
+            size == wanted
+            ? (nil, planes) : (try Self.scaler(.gray16, size, .gray16, wanted), try memory(wanted))
+        turned = request.orientation == .upright ? scaled : try memory(made)
+    }
+
+    private static func scaler(
+        _ from: ImageFormat, _ size: Dimensions, _ to: ImageFormat, _ wanted: Dimensions
+    ) throws(ConversionError) -> Scaler {
+        try failing { () throws(ScalerError) in
+            try Scaler(
+                from: ImageDescription(from, width: size.width, height: size.height, range: .full),
+                to: ImageDescription(to, width: wanted.width, height: wanted.height, range: .full))
+        }
+    }
+
+    func convert(
+        _ regions: [UnsafeRawBufferPointer], _ bytesUsed: [Int], into output: PictureBuffer
+    ) throws(ConversionError) {
+        guard let frame = try reader.plane(0, regions, bytesUsed).baseAddress else {
+            throw .truncated(needed: 1, delivered: 0)
+        }
+        let size = reader.dimensions
+        for line in 0..<size.height {
+            WordKernels.widen(
+                frame + line * reader.stride(0), bits: bits, isSwapped: isSwapped, into: samples.line(line),
+                count: size.width)
+        }
+        if let (demosaic, memory) = colours {
+            try failing { () throws(ScalerError) in
+                try demosaic.scale(
+                    ImagePlanes(samples.base, stride: samples.stride),
+                    to: ImagePlanes(memory.base, stride: memory.stride))
+            }
+            for line in 0..<size.height {
+                if planes.count == 3 {
+                    WordKernels.split(
+                        memory.line(line), planes[0].line(line), planes[1].line(line), planes[2].line(line), size.width)
+                } else {
+                    WordKernels.luma(memory.line(line), into: planes[0].line(line), count: size.width)
+                }
+            }
+        }
+        if let scaler {
+            for (from, to) in zip(planes, scaled) {
+                try failing { () throws(ScalerError) in
+                    try scaler.scale(
+                        ImagePlanes(from.base, stride: from.stride), to: ImagePlanes(to.base, stride: to.stride))
+                }
+            }
+        }
+        if request.orientation != .upright {
+            for (from, to) in zip(scaled, turned) {
+                PlaneTurner.turn(
+                    from.base, stride: from.stride, request.unturned, bytesPerPixel: 2, request.orientation,
+                    to: to.base, targetStride: to.stride)
+            }
+        }
+        try write(output)
+    }
+
+    private func write(_ output: PictureBuffer) throws(ConversionError) {
+        try output.reserve(layout.totalBytes)
+        guard let base = output.room.baseAddress else { throw .failed("there is no room for the picture") }
+        let (width, stride) = (request.dimensions.width, layout.planes[0].stride)
+        for line in 0..<request.dimensions.height {
+            let target = base + line * stride
+            if request.encoding == .gray16 {
+                target.copyMemory(from: turned[0].line(line), byteCount: width * 2)
+            } else {
+                WordKernels.merge(
+                    turned[0].line(line), turned[turned.count / 2].line(line), turned[turned.count - 1].line(line),
+                    into: target, count: width)
+            }
+        }
+        output.setCount(layout.totalBytes)
+    }
+}
+
+extension PictureBuffer {
+    /// Makes a picture of 8 bits a sample its own, whose lines have no padding, with 16.
+    func setWidened(_ picture: PictureBuffer, _ layout: FrameLayout) throws(ConversionError) {
+        let bytes = picture.bytes
+        guard bytes.count * 2 == layout.totalBytes, let source = bytes.baseAddress else {
+            throw .failed("a picture of \(bytes.count) bytes, where 16 bits have \(layout.totalBytes)")
+        }
+        try reserve(layout.totalBytes)
+        guard let target = room.baseAddress else { throw .failed("there is no room for the picture") }
+        WordKernels.widen(source.assumingMemoryBound(to: UInt8.self), into: target, count: bytes.count)
+        setCount(layout.totalBytes)
+    }
+}
+
+/// Loops over one line of little-endian samples of 16 bits, as those of ``PixelKernels`` are over bytes.
+enum WordKernels {
+    /// Samples of so many bits, 8 or more, so that the largest is 65535: the upper bits fill the lower ones.
+    static func widen(
+        _ source: UnsafeRawPointer, bits: Int, isSwapped: Bool, into target: UnsafeMutableRawPointer, count: Int
+    ) {
+        if isSwapped {
+            for index in 0..<count { store(load(source, index).byteSwapped, target, index) }
+            return
+        }
+        guard bits < 16 else {
+            target.copyMemory(from: source, byteCount: 2 * count)
+            return
+        }
+        let (up, down) = (UInt16(truncatingIfNeeded: 16 - bits), UInt16(truncatingIfNeeded: 2 * bits - 16))
+        for index in 0..<count {
+            let sample = load(source, index)
+            store(sample &<< up | sample &>> down, target, index)
+        }
+    }
+
+    /// Bytes, times 257.
+    static func widen(_ source: ConstantPixels, into target: UnsafeMutableRawPointer, count: Int) {
+        for index in 0..<count { store(UInt16(source[index]) &* 257, target, index) }
+    }
+
+    static func split(
+        _ source: UnsafeRawPointer, _ first: UnsafeMutableRawPointer, _ second: UnsafeMutableRawPointer,
+        _ third: UnsafeMutableRawPointer, _ count: Int
+    ) {
+        for index in 0..<count {
+            store(load(source, 3 &* index), first, index)
+            store(load(source, 3 &* index &+ 1), second, index)
+            store(load(source, 3 &* index &+ 2), third, index)
+        }
+    }
+
+    static func merge(
+        _ first: UnsafeRawPointer, _ second: UnsafeRawPointer, _ third: UnsafeRawPointer,
+        into target: UnsafeMutableRawPointer, count: Int
+    ) {
+        for index in 0..<count {
+            store(load(first, index), target, 3 &* index)
+            store(load(second, index), target, 3 &* index &+ 1)
+            store(load(third, index), target, 3 &* index &+ 2)
+        }
+    }
+
+    /// Of red, green and blue: BT.601, rounded.
+    static func luma(_ source: UnsafeRawPointer, into target: UnsafeMutableRawPointer, count: Int) {
+        for index in 0..<count {
+            let (red, green) = (UInt32(load(source, 3 &* index)), UInt32(load(source, 3 &* index &+ 1)))
+            let blue = UInt32(load(source, 3 &* index &+ 2))
+            // Weights of 65536 in all, so that the sum fits.
+            let sum = red &* 19595 &+ green &* 38470 &+ blue &* 7471 &+ 32768
+            store(UInt16(truncatingIfNeeded: sum &>> 16), target, index)
+        }
+    }
+
+    private static func load(_ source: UnsafeRawPointer, _ index: Int) -> UInt16 {
+        UInt16(littleEndian: source.loadUnaligned(fromByteOffset: 2 &* index, as: UInt16.self))
+    }
+
+    private static func store(_ value: UInt16, _ target: UnsafeMutableRawPointer, _ index: Int) {
+        target.storeBytes(of: value.littleEndian, toByteOffset: 2 &* index, as: UInt16.self)
+    }
+}
