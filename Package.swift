@@ -100,7 +100,7 @@ let package = Package(
             ]),
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("MovieFile", ["BusProtocol", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "TurboJPEG"]),
-        swift("PhotoFile", ["BusProtocol", "CaptureCore", "EXIF", "Imaging", "JSON", "TIFF", "TurboJPEG"]),
+        swift("PhotoFile", ["BusProtocol", "CaptureCore", "EXIF", "FFmpeg", "Imaging", "JSON", "TIFF", "TurboJPEG"]),
 
         // Services
         swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "Sodium", "ZeroMQ"]),

@@ -8,9 +8,8 @@ struct DNGFields {
     let raw: RawPicture
     let facts: PhotoFacts
 
-    // TIFF's numbers.
-    private enum Compression { static let none = 1, jpeg = 7 }
-    private enum Photometric { static let blackIsZero = 1, yCbCr = 6, colorFilterArray = 32803, linearRaw = 34892 }
+    private typealias Compression = PhotoFields.Compression
+    private typealias Photometric = PhotoFields.Photometric
     private static let daylight = 21
 
     /// From CIE XYZ to what red, green and blue of sRGB are (IEC 61966-2-1). Nobody has measured the sensor: this says
@@ -25,25 +24,19 @@ struct DNGFields {
             Field(.subfileType, .integer(1)),
             Field(.photometricInterpretation, .integer(preview.isGrey ? Photometric.blackIsZero : Photometric.yCbCr)),
             Field(.compression, .integer(Compression.jpeg)),
-        ] + size(preview.dimensions, samples: preview.isGrey ? 1 : 3, bits: 8)
+        ] + PhotoFields.size(preview.dimensions, samples: preview.isGrey ? 1 : 3, bits: 8)
     }
 
     /// Of the photo as a whole: they stand beside the small picture.
     var photo: [Field] {
         var fields: [Field] = [
-            Field(.orientation, .integer(facts.orientation)),
-            Field(.dateTime, .text(facts.exifDateTime)),
             Field(.subDirectories, .integer(0)),
             Field(.dngVersion, .integers([1, 4, 0, 0])),
             Field(.dngBackwardVersion, .integers([1, 1, 0, 0])),
             Field(.uniqueCameraModel, .text(uniqueCameraModel)),
             Field(.baselineExposure, .number(0)),
         ]
-        add(&fields, .imageDescription, facts.comment)
-        add(&fields, .make, facts.make)
-        add(&fields, .model, facts.model)
-        add(&fields, .software, facts.software)
-        add(&fields, .cameraSerialNumber, facts.serial)
+        if let serial = PhotoFields.plain(facts.serial) { fields.append(Field(.cameraSerialNumber, .text(serial))) }
         if let id = Self.bytes(facts.uniqueID) { fields.append(Field(.rawDataUniqueID, .integers(id))) }
         if raw.samples.pattern != .grey {
             fields += [
@@ -52,8 +45,10 @@ struct DNGFields {
                 Field(.asShotNeutral, .numbers([1, 1, 1])),
             ]
         }
-        return fields
+        return PhotoFields(facts: facts).photo + fields
     }
+
+    var exif: [Field] { PhotoFields(facts: facts).exif }
 
     /// Of the sensor's samples.
     var samples: [Field] {
@@ -74,75 +69,15 @@ struct DNGFields {
                 Field(.cfaPlaneColor, .integers([0, 1, 2])), Field(.cfaLayout, .integer(1)),
             ]
         }
-        return fields + size(raw.dimensions, samples: 1, bits: 8 * raw.bytesPerSample)
-    }
-
-    var exif: [Field] {
-        var fields: [Field] = [Field(.exifVersion, .integers("0232".utf8.map(Int.init)))]
-        for tag in [TIFFTag.dateTimeOriginal, .dateTimeDigitized] { add(&fields, tag, facts.exifDateTime) }
-        for tag in [TIFFTag.subSecTime, .subSecTimeOriginal, .subSecTimeDigitized] {
-            add(&fields, tag, facts.exifSubSeconds)
-        }
-        for tag in [TIFFTag.offsetTime, .offsetTimeOriginal, .offsetTimeDigitized] {
-            add(&fields, tag, facts.exifOffset)
-        }
-        if let duration = facts.exposureDuration, duration > 0 {
-            add(&fields, .exposureTime, PhotoFraction(nanoseconds: duration))
-        }
-        if let iso = facts.exifISO { fields.append(Field(.isoSpeedRatings, .integer(iso))) }
-        add(&fields, .exposureBiasValue, facts.exposureBias.flatMap { PhotoFraction($0) })
-        if let program = facts.exifExposureProgram { fields.append(Field(.exposureProgram, .integer(program))) }
-        if let isManual = facts.isExposureManual { fields.append(Field(.exposureMode, .integer(isManual ? 1 : 0))) }
-        if let isManual = facts.isWhiteBalanceManual { fields.append(Field(.whiteBalance, .integer(isManual ? 1 : 0))) }
-        if facts.meteringMode != nil { fields.append(Field(.meteringMode, .integer(facts.exifMeteringMode))) }
-        if facts.flashFired != nil || !facts.hasFlash { fields.append(Field(.flash, .integer(facts.exifFlash))) }
-        add(&fields, .fNumber, unsigned(facts.fNumber))
-        add(&fields, .focalLength, unsigned(facts.focalLength))
-        if let length = facts.focalLength35, length >= 0.5, length.isFinite {
-            fields.append(Field(.focalLengthIn35mmFilm, .integer(Int(min(length.rounded(), 65535)))))
-        }
-        add(&fields, .subjectDistance, unsigned(facts.subjectDistance))
-        add(&fields, .digitalZoomRatio, unsigned(facts.zoom))
-        add(&fields, .bodySerialNumber, facts.serial)
-        if facts.uniqueID.utf8.count == 32 { fields.append(Field(.imageUniqueID, .text(facts.uniqueID))) }
-        return fields
-    }
-
-    private func size(_ size: Dimensions, samples: Int, bits: Int) -> [Field] {
-        [
-            Field(.imageWidth, .integer(size.width)), Field(.imageLength, .integer(size.height)),
-            Field(.bitsPerSample, .integer(bits)), Field(.samplesPerPixel, .integer(samples)),
-            Field(.rowsPerStrip, .integer(size.height)), Field(.planarConfiguration, .integer(1)),
-        ]
+        return fields + PhotoFields.size(raw.dimensions, samples: 1, bits: 8 * raw.bytesPerSample)
     }
 
     /// Make and model: what developers know a camera by (chapter 4, UniqueCameraModel). It has to stand there.
     private var uniqueCameraModel: String {
-        let (make, model) = (Self.plain(facts.make), Self.plain(facts.model))
+        let (make, model) = (PhotoFields.plain(facts.make), PhotoFields.plain(facts.model))
         guard let model else { return make ?? "Camera" }
         guard let make, !model.hasPrefix(make) else { return model }
         return make + " " + model
-    }
-
-    private func add(_ fields: inout [Field], _ tag: TIFFTag, _ text: String?) {
-        if let text = Self.plain(text) { fields.append(Field(tag, .text(text))) }
-    }
-
-    private func add(_ fields: inout [Field], _ tag: TIFFTag, _ fraction: PhotoFraction?) {
-        guard let fraction else { return }
-        let numerator = Int(fraction.isNegative ? -fraction.numerator : fraction.numerator)
-        fields.append(Field(tag, .fraction(numerator, Int(fraction.denominator))))
-    }
-
-    /// nil for less than nothing, and for what is no number.
-    private func unsigned(_ number: Double?) -> PhotoFraction? {
-        number.flatMap { $0 >= 0 ? PhotoFraction($0) : nil }
-    }
-
-    /// A text in a file ends at the first 0.
-    private static func plain(_ text: String?) -> String? {
-        guard let text = text?.prefix(while: { $0 != "\0" }), !text.isEmpty else { return nil }
-        return String(text)
     }
 
     /// 32 hexadecimal digits as 16 bytes.

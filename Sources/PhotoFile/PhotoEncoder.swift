@@ -12,8 +12,13 @@ public final class PhotoEncoder {
 
     private let layout: FrameLayout
     private let making: PhotoMaking
-    /// nil: raw.
-    private let jpeg: JPEGPhotoEncoder?
+    private let way: Way
+
+    private enum Way {
+        case jpeg(JPEGPhotoEncoder)
+        case pixels(PixelPhotoEncoder)
+        case raw
+    }
 
     /// - Throws: `photoFormatUnavailable` {available: {photo, raw}} if no such file can be made of the layout's pixel
     ///   format.
@@ -21,7 +26,7 @@ public final class PhotoEncoder {
         let available = Self.available(for: layout.pixelFormat)
         let isAvailable =
             switch making.fileType {
-            case .jpeg: available.codecs.contains(.jpeg)
+            case .jpeg, .png, .tiff: available.codecs.contains(making.fileType)
             case .dng: !available.raw.isEmpty
             }
         guard isAvailable else { throw Self.unavailable(making.fileType, layout.pixelFormat) }
@@ -31,10 +36,14 @@ public final class PhotoEncoder {
         switch making.fileType {
         case .jpeg:
             let jpeg = try JPEGPhotoEncoder(layout, making)
-            self.jpeg = jpeg
+            way = .jpeg(jpeg)
             (dimensions, thumbnail) = (jpeg.dimensions, jpeg.thumbnail)
+        case .png, .tiff:
+            let pixels = try PixelPhotoEncoder(layout, making)
+            way = .pixels(pixels)
+            (dimensions, thumbnail) = (pixels.dimensions, nil)
         case .dng:
-            jpeg = nil
+            way = .raw
             dimensions = layout.dimensions
             thumbnail = making.thumbnail.map { DNGWriter.preview(of: layout.dimensions, $0) }
         }
@@ -51,20 +60,23 @@ public final class PhotoEncoder {
         }
         var facts = facts
         facts.orientation = making.orientationTag
-        guard let jpeg else { return try DNGWriter.photo(picture, making, facts) }
-        return try jpeg.encode(picture, facts)
+        switch way {
+        case .jpeg(let encoder): return try encoder.encode(picture, facts)
+        case .pixels(let encoder): return try encoder.encode(picture, facts)
+        case .raw: return try DNGWriter.photo(picture, making, facts)
+        }
     }
 
     /// What photos can be made of frames of a pixel format: kinds of files that show the picture, and formats that can
     /// be kept raw.
     public static func available(for format: PixelFormat) -> (codecs: [PhotoFileType], raw: [PixelFormat]) {
-        (PictureConverter.converts(format) ? [.jpeg] : [], format.rawPhotoFormats)
+        (PictureConverter.converts(format) ? [.jpeg, .png, .tiff] : [], format.rawPhotoFormats)
     }
 
     private static func unavailable(_ fileType: PhotoFileType, _ format: PixelFormat) -> BusError {
         let available = Self.available(for: format)
         let choice = fileType == .dng ? "a raw format" : "another format"
-        let instead = fileType == .jpeg && !available.raw.isEmpty ? "a dng can, and " : ""
+        let instead = fileType != .dng && !available.raw.isEmpty ? "a dng can, and " : ""
         return BusError(
             .photoFormatUnavailable,
             "no \(fileType.rawValue) can be made of \(format.name); \(instead)choose \(choice) with device.configure "

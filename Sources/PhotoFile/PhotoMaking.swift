@@ -7,7 +7,7 @@ public struct PhotoMaking: Hashable, Sendable {
     public var quality: Int?
     public var orientation: CaptureOrientation
     public var isMirrored: Bool
-    /// The pixels themselves are turned, not by a tag. Raw pixels never are.
+    /// The pixels themselves are turned, not by a tag. Raw pixels never are, those of PNG and TIFF always.
     public var isTurned: Bool
     /// nil: none.
     public var thumbnail: PhotoThumbnail?
@@ -34,7 +34,13 @@ public struct PhotoMaking: Hashable, Sendable {
         return making
     }
 
-    var turnsPixels: Bool { isTurned && fileType == .jpeg }
+    var turnsPixels: Bool {
+        switch fileType {
+        case .jpeg: isTurned
+        case .dng: false
+        case .png, .tiff: true
+        }
+    }
 
     /// EXIF's number for what is left to be turned by who shows the file.
     var orientationTag: Int {

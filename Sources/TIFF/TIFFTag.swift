@@ -49,6 +49,9 @@ extension TIFFTag {
     public static let rowsPerStrip = TIFFTag(TIFFTAG_ROWSPERSTRIP)
     public static let planarConfiguration = TIFFTag(TIFFTAG_PLANARCONFIG)
     public static let software = TIFFTag(TIFFTAG_SOFTWARE)
+    public static let xResolution = TIFFTag(TIFFTAG_XRESOLUTION)
+    public static let yResolution = TIFFTag(TIFFTAG_YRESOLUTION)
+    public static let resolutionUnit = TIFFTag(TIFFTAG_RESOLUTIONUNIT)
     public static let dateTime = TIFFTag(TIFFTAG_DATETIME)
     /// As many as are given (any value) are the directories that are written next: the library fills in where they lie.
     public static let subDirectories = TIFFTag(TIFFTAG_SUBIFD)
@@ -89,6 +92,8 @@ extension TIFFTag {
     public static let offsetTime = TIFFTag(EXIFTAG_OFFSETTIME)
     public static let offsetTimeOriginal = TIFFTag(EXIFTAG_OFFSETTIMEORIGINAL)
     public static let offsetTimeDigitized = TIFFTag(EXIFTAG_OFFSETTIMEDIGITIZED)
+    public static let flashPixVersion = TIFFTag(EXIFTAG_FLASHPIXVERSION)
+    public static let colorSpace = TIFFTag(EXIFTAG_COLORSPACE)
     public static let exposureBiasValue = TIFFTag(EXIFTAG_EXPOSUREBIASVALUE)
     public static let subjectDistance = TIFFTag(EXIFTAG_SUBJECTDISTANCE)
     public static let meteringMode = TIFFTag(EXIFTAG_METERINGMODE)

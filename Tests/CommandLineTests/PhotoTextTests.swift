@@ -36,10 +36,11 @@ import Testing
         #expect(places.flaw(Extent(count: nil)) == nil && places.flaw(Extent(hasSeveralDevices: true)) != nil)
         #expect(try PhotoFileNames("%s.jpg").flaw(Extent(hasSeveralDevices: true, count: 2)) != nil)
         #expect(throws: (any Error).self) { try PhotoFileNames("50%.jpg") }
-        for name in ["a.png", "out/b-%d.TIFF", "c.mov"] {
+        for name in ["a.webp", "out/b-%d.BMP", "c.mov"] {
             #expect(throws: (any Error).self) { try PhotoFileNames(name) }
         }
         #expect(try PhotoFileNames("a.mov.d/b").fileType == nil)
+        #expect(try PhotoFileNames("a.png").fileType == "png" && PhotoFileNames("out/b-%d.TIF").fileType == "tiff")
     }
 
     @Test func `a folder has names made in it, of the camera and the time`() throws {
@@ -153,7 +154,7 @@ import Testing
         [], ["a", "a"], ["--rig", "r", "a"], ["--rig", "r", "--session", "s"], ["--session", "s", "a", "b"],
         ["a", "-o", ""], ["a", "-o", "-", "--json"], ["a", "-o", "-", "--burst", "2"], ["a", "b", "-o", "-"],
         ["a", "-o", "-", "--every", "1"], ["a", "b", "-o", "%d.jpg"], ["a", "--burst", "2", "-o", "%s.jpg"],
-        ["a", "--format", "dng", "-o", "a.jpg"], ["a", "--force", "--library"], ["a", "--format", "png"],
+        ["a", "--format", "dng", "-o", "a.jpg"], ["a", "--force", "--library"], ["a", "--format", "webp"],
         ["a", "--quality", "0"], ["a", "--flash", "yes"], ["a", "--orientation", "up"], ["a", "--burst", "101"],
         ["a", "--burst", "8", "--interval", "10000"], ["a", "--bracket-durations=1/30"], ["a", "--interval", "5"],
         ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],

@@ -344,7 +344,7 @@ private let size = Dimensions(width: 96, height: 64)
     }
 
     @Test func `what can't be made is refused with what can`() throws {
-        #expect(PhotoEncoder.available(for: .motionJPEG).codecs == [.jpeg])
+        #expect(PhotoEncoder.available(for: .motionJPEG).codecs == [.jpeg, .png, .tiff])
         #expect(PhotoEncoder.available(for: .h264).codecs.isEmpty && PhotoEncoder.available(for: .h264).raw.isEmpty)
         for (format, fileType) in [(PixelFormat.h264, PhotoFileType.jpeg), (.motionJPEG, .dng), (.yuyv, .dng)] {
             let layout = try #require(FrameLayout.packed(format, size))
@@ -352,7 +352,7 @@ private let size = Dimensions(width: 96, height: 64)
                 _ = try PhotoEncoder(layout, PhotoMaking(fileType: fileType))
             }
             #expect(error?.reason == .photoFormatUnavailable)
-            let codecs: [String] = format == .h264 ? [] : ["jpeg"]
+            let codecs: [String] = format == .h264 ? [] : ["jpeg", "png", "tiff"]
             #expect(error?.data["available"] == ["photo": JSONValue(codecs), "raw": []])
         }
         let frame = try PatchPicture(size: size).frame(.yuyv)

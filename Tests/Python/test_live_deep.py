@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import io
+import json
+import shutil
+import subprocess
+import tempfile
 import unittest
+from pathlib import Path
+from typing import Any
 
+import camerabus
 from camerabus import FormatExtensions
-from live import LiveTestCase
+from live import LiveTestCase, TIMEOUT
 
 try:
     import numpy
 except ImportError:
     numpy = None  # type: ignore[assignment]
+try:
+    from PIL import Image
+except ImportError:
+    Image = None  # type: ignore[assignment]
 
 
 @unittest.skipUnless(numpy, "there is no NumPy")
@@ -64,3 +76,52 @@ class DeepRenditions(LiveTestCase):
                 array = frame.array()
                 self.assertEqual((array.dtype, array.shape[1:]), (numpy.uint16, (160, 3)))
                 self.assertGreater(int(array.max()), 255)
+
+
+@unittest.skipUnless(numpy and Image, "there is no NumPy, or no Pillow")
+class DeepPhotos(LiveTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        if "highBitDepth" not in self.client.hello.features or "photos" not in self.client.hello.features:
+            self.skipTest("the bus takes no such photos")
+        self.samples = (numpy.arange(40 * 30, dtype=numpy.uint32) * 40503 % 65536).astype(numpy.uint16).reshape(30, 40)
+
+    def while_sent(self, source: camerabus.Source, take: Any) -> Any:
+        def taken() -> Any:
+            yield take()
+
+        return next(self.while_sending(taken(), lambda _, now: source.send(self.samples, timestamp=now)))
+
+    def test_photos_keep_16_bits(self) -> None:
+        for format in ("gray16", "Z16"):
+            with self.client.create_source("deep", 40, 30, format, fps=30) as source:
+                for kind in ("png", "tiff"):
+                    with self.subTest(format=format, kind=kind):
+                        taken = self.while_sent(
+                            source, lambda: self.client.capture_photo(source.device, format=kind, timeout=TIMEOUT)
+                        )
+                        photo = taken.photos[0]
+                        self.assertEqual((photo.fileType, photo.width, photo.height), (kind, 40, 30))
+                        picture = numpy.array(Image.open(io.BytesIO(photo.data)))
+                        numpy.testing.assert_array_equal(picture, self.samples)
+
+    def test_what_has_no_place_in_them_is_refused(self) -> None:
+        for settings in ({"quality": 80}, {"thumbnail": True}):
+            with self.assertRaises(camerabus.InvalidParams):
+                self.client.capture_photo(self.first, format="png", **settings)
+
+    @unittest.skipIf(shutil.which("camerabus") is None, "camerabus is not in the PATH")
+    def test_the_command_line_takes_the_format_from_the_name(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="camerabus-deep-", dir="/tmp") as folder:
+            for ending, kind in (("png", "PNG"), ("tiff", "TIFF"), ("tif", "TIFF")):
+                path = Path(folder) / f"x.{ending}"
+                subprocess.run(["camerabus", "photo", self.first, "-o", path], check=True, capture_output=True)
+                with Image.open(path) as picture:
+                    self.assertEqual((picture.format, picture.mode), (kind, "RGB"))
+            told = subprocess.run(
+                ["exiftool", "-json", "-n", "-Orientation", "-DateTimeOriginal", "-Software", f"{folder}/x.png"],
+                capture_output=True, check=True,
+            )  # fmt: skip
+            words = json.loads(told.stdout)[0]
+            self.assertEqual(words["Orientation"], 1)
+            self.assertTrue(words["DateTimeOriginal"] and words["Software"].startswith("CameraBus"))

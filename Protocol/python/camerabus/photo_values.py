@@ -40,7 +40,7 @@ class Photo:
     device: str = ""
     #: Which it is of this camera's, from 0.
     index: int = 0
-    #: `jpeg` or `dng`.
+    #: `jpeg`, `dng`, `png` or `tiff`.
     fileType: str = ""
     #: Pixels, as they are stored: the file says how they are to be turned.
     width: int = 0

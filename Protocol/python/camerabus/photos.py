@@ -255,10 +255,11 @@ class PhotoCalls(Opened):
         The photo's file is `data` of each of the `photos`; `deliver=["library"]` puts it into the bus's capture library
         in its place, where `data` is None, and both names do both.
 
-        `format` is `jpeg` or `dng`, the camera's raw picture; None: its first. `quality` is a JPEG's, 1 to 100. `flash`
-        is `on`, `off` or `auto`. With `high_resolution` the photo has the camera's largest size, whatever size it
-        streams in. `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored`
-        are told in the file, or, `turned`, its pixels are turned without loss. `thumbnail` puts a small picture into
+        `format` is `jpeg`, `dng`, the camera's raw picture, or `png` or `tiff`, which lose nothing; None: its first.
+        `quality` is a JPEG's, 1 to 100. `flash` is `on`, `off` or `auto`. With `high_resolution` the photo has the
+        camera's largest size, whatever size it streams in. `orientation` (`portrait`, `portraitUpsideDown`,
+        `landscapeRight`, `landscapeLeft`) and `mirrored` are told in the file, or, `turned`, its pixels are turned
+        without loss. `thumbnail` puts a small picture into
         it.
 
         A `bracket` has an exposure for each photo, in EV (`[-2, 0, 2]`), `bracket_durations` in seconds (`["1/125",

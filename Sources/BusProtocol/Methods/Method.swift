@@ -117,6 +117,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     /// else ``FormatExtensions`` has.
     case formatDescriptions
     /// Pictures of more than 8 bits a sample: of clients (`source.create`), the renditions `gray16` and `rgb48`,
-    /// and movies without loss (`ffv1`).
+    /// movies without loss (`ffv1`), and photos as PNG and TIFF.
     case highBitDepth
 }

@@ -57,7 +57,8 @@ extension Schema {
                         + "session's preRoll holds (feature photosOfThePast)."
                 )),
         ]).described("What the photos are to be."),
-        "PhotoFileType": .choice(["jpeg", "dng"]).described("JPEG with EXIF, or the sensor's own pixels (Adobe DNG)."),
+        "PhotoFileType": .choice(["jpeg", "dng", "png", "tiff"]).described(
+            "JPEG with EXIF, the sensor's own pixels (Adobe DNG), or each pixel without loss."),
         "SceneMonitoring": .object([
             .optional("flash", .choice(["off", "on", "auto"]).described("off if absent.")),
             .optional("stabilization", .boolean.described("false if absent.")),

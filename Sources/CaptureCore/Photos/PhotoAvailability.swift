@@ -2,7 +2,7 @@
 
 extension PixelFormat {
     /// What its pictures can be written as; empty: nothing can be made of them.
-    public var photoCodecs: [PhotoFileType] { nearestEncoding == nil ? [] : [.jpeg] }
+    public var photoCodecs: [PhotoFileType] { nearestEncoding == nil ? [] : [.jpeg, .png, .tiff] }
 
     /// As what they can be written as the sensor made them: itself, or nothing.
     public var rawPhotoFormats: [PixelFormat] { rawSamples == nil ? [] : [self] }

@@ -68,7 +68,10 @@ public enum PhotoName {
     }
 
     private static func withoutEnding(_ name: String, _ format: PhotoFileType?) throws(BusError) -> String {
-        for (ending, type) in [(".jpg", PhotoFileType.jpeg), (".jpeg", .jpeg), (".dng", .dng)]
+        let endings: [(String, PhotoFileType)] = [
+            (".jpg", .jpeg), (".jpeg", .jpeg), (".dng", .dng), (".png", .png), (".tiff", .tiff), (".tif", .tiff),
+        ]
+        for (ending, type) in endings
         where name.lowercased().hasSuffix(ending) {
             guard format ?? type == type else {
                 throw .invalidParams("name", "ends in \(ending), but the format is \(format?.rawValue ?? "")")

@@ -7,12 +7,14 @@ public enum PhotoFileType: String, Hashable, Sendable, CaseIterable {
     case jpeg
     /// The sensor's own pixels (Adobe DNG).
     case dng
+    /// Each pixel, without loss, of 16 bits a sample where the camera has more than 8.
+    case png, tiff
 
     /// What its files' names end in, without the dot.
     public var ending: String {
         switch self {
         case .jpeg: "jpg"
-        case .dng: "dng"
+        case .dng, .png, .tiff: rawValue
         }
     }
 
@@ -21,6 +23,8 @@ public enum PhotoFileType: String, Hashable, Sendable, CaseIterable {
         switch self {
         case .jpeg: "image/jpeg"
         case .dng: "image/x-adobe-dng"
+        case .png: "image/png"
+        case .tiff: "image/tiff"
         }
     }
 }
@@ -223,6 +227,10 @@ extension PhotoSettings {
         func refusal(_ name: String, _ why: String) -> BusError {
             .invalidParams(path.isEmpty ? name : "\(path).\(name)", why)
         }
+        if format == .png || format == .tiff {
+            if quality != nil { throw refusal("quality", "is for JPEG only; PNG and TIFF lose nothing") }
+            if thumbnail != nil { throw refusal("thumbnail", "is for JPEG and DNG only") }
+        }
         if format == .dng {
             if quality != nil { throw refusal("quality", "is for JPEG only; a DNG has the sensor's own pixels") }
             if isTurned { throw refusal("turned", "is for JPEG only; a DNG states its orientation") }
@@ -247,7 +255,9 @@ extension PhotoSettings {
         if let (name, _) = others.first(where: \.1) {
             throw refusal(name, "can't be combined with a past moment (ago)")
         }
-        if format == .dng { throw refusal("format", "must be jpeg for a past moment (ago): only JPEG is kept") }
+        if format ?? .jpeg != .jpeg {
+            throw refusal("format", "must be jpeg for a past moment (ago): only JPEG is kept")
+        }
     }
 
     private func checkLive(_ refusal: (String, String) -> BusError) throws(BusError) {
@@ -258,7 +268,7 @@ extension PhotoSettings {
         if let (name, _) = others.first(where: \.1) {
             throw refusal(name, "can't be combined with livePhoto: a live photo is one photo from the running stream")
         }
-        if format == .dng { throw refusal("format", "must be jpeg for a live photo") }
+        if format ?? .jpeg != .jpeg { throw refusal("format", "must be jpeg for a live photo") }
         // Its movie began before it was asked for: both files lie as that does.
         if let (name, _) = [("orientation", orientation != nil), ("mirrored", isMirrored != nil)].first(where: \.1) {
             throw refusal(name, "can't be combined with livePhoto: the session's connection decides it")

@@ -73,6 +73,8 @@ struct LibraryFilePart {
         case "mkv": "video/matroska"
         case "jpg", "jpeg": "image/jpeg"
         case "dng": "image/x-adobe-dng"
+        case "png": "image/png"
+        case "tif", "tiff": "image/tiff"
         case "jsonl": "application/jsonl"
         default: "application/octet-stream"
         }

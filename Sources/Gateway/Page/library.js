@@ -106,7 +106,7 @@ function makeItem(app, entry, load) {
 function preview(entry, main, cover) {
   const place = element("div", { class: "preview" }, icon(entry.kind === "photo" ? "photo" : "film"))
   if (!main || entry.state === "missing" || entry.state === "recording") return place
-  if (entry.kind === "photo" && entry.fileType !== "dng" || cover) {
+  if (entry.kind === "photo" && !["dng", "tiff"].includes(entry.fileType) || cover) {
     const image = element("img", { loading: "lazy", alt: "", src: cover?.url ?? main.url, on: { load: () => image.classList.add("loaded"), error: () => image.remove() } })
     place.append(element("a", { href: (cover ?? main).url, download: main.name, tabIndex: -1 }, image))
   } else if (entry.video && ["h264"].includes(entry.video.codec)) {

@@ -64,7 +64,7 @@ export function makePhotos(app, id, turn) {
     say(photo, url, [[url, name]], () => URL.revokeObjectURL(url))
   }
   const say = (photo, picture, files, gone) => {
-    const thumbnail = photo.fileType === "jpeg" ? element("img", { class: "thumbnail", src: picture, alt: "The photo" }) : null
+    const thumbnail = ["jpeg", "png"].includes(photo.fileType) ? element("img", { class: "thumbnail", src: picture, alt: "The photo" }) : null
     const links = files.map(([url, name], index) =>
       element("a", { class: "plain", href: url, download: name }, icon("download"), index === 0 ? "Download" : "Movie"))
     const note = app.notices.say(`${photo.width} × ${photo.height}, ${bytes(photo.bytes)}`, { kind: "good", more: links, gone })

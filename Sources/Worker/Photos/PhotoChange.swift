@@ -100,8 +100,8 @@ enum PhotoChange {
             if let duration = now.configuration.frameDuration, !format.has(duration) { return false }
             let available = PhotoEncoder.available(for: format.pixelFormat)
             return switch wanted {
-            case .jpeg?: available.codecs.contains(.jpeg)
             case .dng?: !available.raw.isEmpty
+            case let wanted?: available.codecs.contains(wanted)
             case nil: !available.codecs.isEmpty
             }
         }

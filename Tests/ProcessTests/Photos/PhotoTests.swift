@@ -204,7 +204,8 @@ extension ProcessTests {
             let topic = "state/session/\(session.string ?? "")/"
             try await bus.wait(for: topic) { value in
                 let output = value?["outputs"]?[0]
-                return output?["readiness"] == "ready" && output?["availablePhotoCodecTypes"] == ["jpeg"]
+                return output?["readiness"] == "ready"
+                    && output?["availablePhotoCodecTypes"] == ["jpeg", "png", "tiff"]
             }
             #expect(try client.call("photo.capture", ["session": session])["photos"]?[0]?["device"] == "cam0")
             // For the largest size the session lends its camera, and has it back as it was.

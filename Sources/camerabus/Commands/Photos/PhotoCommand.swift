@@ -14,9 +14,9 @@ struct PhotoCommand: BusCommand {
             -o is a file, a folder in which names are chosen automatically, or '-' for the bytes of one photo on \
             standard output. In a file name %s is the camera's id, and %d or %04d the number of the photo, from 1. If \
             there are several photos, a name without these gets '-CAMERA' and '-NUMBER' before its extension. The \
-            extension .dng selects that format. A name without .jpg, .jpeg or .dng gets the extension of its photo. A \
-            photo that fails gets no number. --library stores the photos in the capture library of the bus; you then \
-            get them as files only with -o.
+            extensions .dng, .png and .tiff select these formats. A name without one of these or .jpg gets the \
+            extension of its photo. A photo that fails gets no number. --library stores the photos in the capture \
+            library of the bus; you then get them as files only with -o.
 
             Photos of several cameras, or of the cameras of a rig, are taken at the same moment: all or none. \
             --bracket and --burst are one job of the camera. --count takes photos one after the other, with --every as \
@@ -24,7 +24,8 @@ struct PhotoCommand: BusCommand {
             exit status is 1. The number of late photos is reported at the end.
 
             --format dng needs a raw format of the camera, Bayer or grey: 'camerabus formats CAMERA' lists its \
-            formats, 'camerabus format CAMERA --pixel RG12' selects one.
+            formats, 'camerabus format CAMERA --pixel RG12' selects one. --format png and tiff lose nothing: they have \
+            16 bits a sample if the camera has more than 8.
 
             A bracket has 2 to 16 exposures, a burst up to 100 photos; each lasts 60 seconds at most. --bracket is in \
             EV, relative to the exposure that the camera chooses, also if it is set by hand. Each step waits until the \
@@ -127,7 +128,7 @@ struct PhotoCommand: BusCommand {
             if making.live, output == "-" {
                 throw ValidationError("A live photo is two files. -o takes the name of the picture, or a folder.")
             }
-            if making.live, ["mov", "dng"].contains(MediaFileExtensions.ending(of: output)) {
+            if making.live, ["mov", "dng", "png", "tif", "tiff"].contains(MediaFileExtensions.ending(of: output)) {
                 throw ValidationError(
                     "-o takes the name of the picture (.jpg) of a live photo. The movie gets the same name with .mov.")
             }
@@ -158,9 +159,10 @@ struct PhotoCommand: BusCommand {
 struct PhotoOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "jpeg, or dng for the raw picture (default: from the file's extension, else the camera's first format).",
+            "jpeg; dng for the raw picture; png or tiff without loss, of 16 bits if the camera has more than 8 "
+                + "(default: from the file's extension, else the camera's first format).",
             valueName: "format"),
-        completion: .list(["jpeg", "dng"]))
+        completion: .list(Self.formats))
     var format: String?
 
     @Option(
@@ -241,7 +243,9 @@ struct PhotoOptions: ParsableArguments {
     var microphone: String?
 
     func validate() throws {
-        if let format, !["jpeg", "dng"].contains(format) { throw ValidationError("--format takes jpeg or dng.") }
+        if let format, !Self.formats.contains(format) {
+            throw ValidationError("--format takes jpeg, dng, png or tiff.")
+        }
         if let quality, !(1...100).contains(quality) {
             throw ValidationError("--quality takes a number from 1 to 100.")
         }
@@ -292,11 +296,14 @@ struct PhotoOptions: ParsableArguments {
         }
     }
 
+    private static let formats = ["jpeg", "dng", "png", "tiff"]
+
     /// Options whose result is not one JPEG of the stream.
     private var exposing: [(String, Bool)] {
         [
             ("--bracket", bracket != nil), ("--bracket-durations", bracketDurations != nil),
-            ("--burst", burst ?? 1 > 1), ("--high-resolution", highResolution), ("--format dng", format == "dng"),
+            ("--burst", burst ?? 1 > 1), ("--high-resolution", highResolution),
+            ("--format \(format ?? "")", format ?? "jpeg" != "jpeg"),
         ]
     }
 

@@ -61,14 +61,15 @@ struct PhotoFileNames {
             // What is there and takes bytes may be called as it likes.
             if !isSpecial(output), let ending = MediaFileExtensions.foreign(output, beside: MediaFileExtensions.photos)
             {
-                throw ValidationError("Photos are JPEG or DNG. Use the extension .jpg or .dng, not .\(ending).")
+                throw ValidationError(
+                    "Photos are JPEG, DNG, PNG or TIFF. Use the extension .jpg, .dng, .png or .tiff, not .\(ending).")
             }
         }
     }
 
     var isStandardOutput: Bool { naming == .standardOutput }
 
-    /// `jpeg` or `dng`, if the name's ending says so.
+    /// `jpeg`, `dng`, `png` or `tiff`, if the name's ending says so.
     var fileType: String? {
         let name: String
         switch naming {
@@ -78,6 +79,8 @@ struct PhotoFileNames {
         }
         switch MediaFileExtensions.ending(of: name) {
         case "dng": return "dng"
+        case "png": return "png"
+        case "tif", "tiff": return "tiff"
         case "jpg", "jpeg": return "jpeg"
         default: return nil
         }
