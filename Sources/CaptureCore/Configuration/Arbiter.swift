@@ -5,7 +5,8 @@
 /// go together with. Pictures are scaled down and left out for each as it needs, never made larger. So who comes first
 /// never loses anything to who comes later, and the order of the demands in the array decides nothing.
 ///
-/// - What streams is kept as it is as long as it does for all who are served.
+/// - What streams is kept as it is as long as it does for all who are served. Only where its one session asks for
+///   something else than before, it is set lower: nobody but that one has a gap then.
 /// - A locked device keeps its format and rate. Who needs another waits, interrupted by the holder. Where the holder
 ///   himself asks, pass no lock.
 /// - Subscribers never change the format, and never keep a session from changing it; but where there is a choice, they
@@ -19,11 +20,26 @@ public enum Arbiter {
     ///   - current: how it is set; nil: not known.
     ///   - isStreaming: whether a change costs somebody a restart. If not, a format is chosen that fits best; else any
     ///     that does is kept.
+    ///   - mayLower: its only session asks for something else than what it streams for: it is set lower if that does.
     ///   - demands: of all who want something; each party once.
     ///   - lock: who holds the lock of the device; nil: nobody.
     public static func decide(
         device: String, formats: [CaptureFormat], current: StreamSetting?, isStreaming: Bool = true,
-        demands: [CaptureDemand], lock: CaptureParty? = nil
+        mayLower: Bool = false, demands: [CaptureDemand], lock: CaptureParty? = nil
+    ) -> ArbiterDecision {
+        func decide(isStreaming: Bool) -> ArbiterDecision {
+            Self.decide(device, formats, current, isStreaming: isStreaming, demands, lock)
+        }
+        let decision = decide(isStreaming: isStreaming)
+        guard mayLower, isStreaming, !decision.isChange else { return decision }
+        let lower = decide(isStreaming: false)
+        let isLower = lower.isChange && lower.setting.map { setting in current.map(setting.isLess) ?? false } ?? false
+        return isLower && lower.serves(allOf: decision) ? lower : decision
+    }
+
+    private static func decide(
+        _ device: String, _ formats: [CaptureFormat], _ current: StreamSetting?, isStreaming: Bool,
+        _ demands: [CaptureDemand], _ lock: CaptureParty?
     ) -> ArbiterDecision {
         let ranked = demands.sorted { $0.comesBefore($1) }
         let table = FormatTable(formats, for: ranked)

@@ -40,6 +40,13 @@ public struct StreamSetting: Hashable, Sendable {
         return formatID != id
     }
 
+    /// Smaller pictures, or as large ones at a lower rate.
+    func isLess(than other: StreamSetting) -> Bool {
+        let (area, others) = (format.dimensions.area, other.format.dimensions.area)
+        guard area == others, let frameDuration, let present = other.frameDuration else { return area < others }
+        return frameDuration > present
+    }
+
     /// {activeFormat: {id, pixelFormat, width, height}, frameDuration}
     public var json: JSONValue {
         .object(["activeFormat": format.json(id: formatID), "frameDuration": frameDuration?.json ?? .null])
@@ -109,4 +116,13 @@ public struct ArbiterDecision: Hashable, Sendable {
     public func outcome(of party: CaptureParty) -> Outcome? {
         verdicts.first { $0.demand.party.kind == party.kind && $0.demand.party.id == party.id }?.outcome
     }
+
+    /// Nobody has less than by that one.
+    func serves(allOf other: ArbiterDecision) -> Bool {
+        other.verdicts.allSatisfy { !$0.outcome.isServed || outcome(of: $0.demand.party)?.isServed ?? false }
+    }
+}
+
+extension ArbiterDecision.Outcome {
+    fileprivate var isServed: Bool { if case .satisfied = self { true } else { false } }
 }

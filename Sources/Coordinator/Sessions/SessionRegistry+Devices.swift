@@ -186,14 +186,13 @@ extension SessionRegistry {
         }
         tell(device, isRunning: !served.isEmpty)
         guard !served.isEmpty else { return }
-        let isDone =
-            !decision.isChange
-            || (stage.applied.map { $0.wish == decision.setting && $0.result == worker.setting } ?? false)
+        let isDone = !decision.isChange || stage.hasApplied(decision.setting, worker)
         guard isDone, let wish = decision.setting else {
             if let wish = decision.setting { apply(wish, stage, lock: isOwnLock ? lock : nil, served.map(\.0)) }
             return
         }
         stage.succeeded()
+        settleWishes(stage, worker, formats, claims, lock: isOwnLock ? nil : lock)
         if stage.applied?.wish != wish { stage.applied = nil }
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
         if !isStreaming, lock == nil || isOwnLock,
@@ -218,6 +217,27 @@ extension SessionRegistry {
         }
     }
 
+    /// The device has only this session, which asks for something else than what the device was set for.
+    private func isAskedAnew(_ device: String, _ formats: [CaptureFormat], _ claims: [Claim]) -> Bool {
+        guard claims.count == 1, let session = claims.first?.session,
+            let settled = stages[device]?.settledWishes[session.id]
+        else { return false }
+        return session.demand(on: device, formats: formats)?.wish != settled
+    }
+
+    // What a lock or a plain subscriber keeps from being set lower stays asked for until they are gone.
+    private func settleWishes(
+        _ stage: SessionStage, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim],
+        lock: Lock?
+    ) {
+        if isAskedAnew(stage.device, formats, claims) {
+            let alone = decision(stage.device, worker, formats, claims, nil, less: nil, subscribers: [])
+            guard lock == nil, !alone.isChange || stage.hasApplied(alone.setting, worker) else { return }
+        }
+        let wishes = claims.map { ($0.session.id, $0.session.demand(on: stage.device, formats: formats)?.wish) }
+        stage.settledWishes = Dictionary(wishes) { $1 }.compactMapValues(\.self)
+    }
+
     /// - Parameter less: what the device is to be set to and nothing else, as there was no room for more.
     func decision(
         _ device: String, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
@@ -238,6 +258,7 @@ extension SessionRegistry {
         func decide(_ claims: [Claim], _ current: StreamSetting?, _ lock: CaptureParty?) -> ArbiterDecision {
             var decision = Arbiter.decide(
                 device: device, formats: less.map(formats.only) ?? formats, current: current, isStreaming: isStreaming,
+                mayLower: less == nil && isAskedAnew(device, formats, claims),
                 demands: claims.compactMap { $0.session.demand(on: device, formats: formats) } + subscribers,
                 lock: lock)
             if less != nil { decision.isChange = !(decision.setting?.isSame(as: worker.setting) ?? true) }

@@ -55,6 +55,8 @@ final class SessionStage {
     /// The change is not to wait any longer, as it has to be decided anew.
     var isWithdrawn = false
     var applied: Applied?
+    /// By session, what it wanted when the device was last set for all of them, or needed no change.
+    var settledWishes: [String: CaptureDemand.Wish] = [:]
     /// Of a microphone: what was decided, and what was last set of it.
     var sound: SoundDecision?
     var soundApplied: SoundApplied?
@@ -72,6 +74,11 @@ final class SessionStage {
     init(device: String, prefersStabilization: Bool) {
         self.device = device
         self.prefersStabilization = prefersStabilization
+    }
+
+    /// That is what was last set by order, and what the device has made of it is unchanged.
+    func hasApplied(_ wish: StreamSetting?, _ worker: WorkerHandle) -> Bool {
+        applied.map { $0.wish == wish && $0.result == worker.setting } ?? false
     }
 
     /// What becomes of it will be known in a moment.

@@ -35,10 +35,12 @@ import Testing
     }
 
     private func decide(
-        _ demands: [CaptureDemand], current: StreamSetting? = nil, isStreaming: Bool = true, lock: CaptureParty? = nil
+        _ demands: [CaptureDemand], current: StreamSetting? = nil, isStreaming: Bool = true, mayLower: Bool = false,
+        lock: CaptureParty? = nil
     ) -> ArbiterDecision {
         Arbiter.decide(
-            device: "front", formats: formats, current: current, isStreaming: isStreaming, demands: demands, lock: lock)
+            device: "front", formats: formats, current: current, isStreaming: isStreaming, mayLower: mayLower,
+            demands: demands, lock: lock)
     }
 
     private func wish(_ id: String, _ durations: FrameDurationBounds? = nil) -> CaptureDemand.Wish {
@@ -157,6 +159,26 @@ import Testing
         #expect(!decide([session("any", .nothing)], current: running, isStreaming: false).isChange)
         #expect(!decide([], current: running).isChange)
         #expect(decide([], current: nil).setting == nil)
+    }
+
+    @Test func theOnlyOneThatAsksAnewSetsItLower() throws {
+        let large = setting("f4", rate: 30)
+        let small = session("one", .size(vga, rate: duration(1, 15)))
+        let decision = decide([small], current: large, mayLower: true)
+        #expect(decision.isChange && decision.setting == setting("f2", rate: 30))
+        #expect(decision.told("one") == "native@15 640x480 1/15")
+        let slower = decide([session("one", .size(fullHD, rate: duration(1, 15)))], current: large, mayLower: true)
+        #expect(slower.isChange && slower.setting == setting("f4", rate: 15))
+        // What is no less is left as it is, whatever else would fit better.
+        let other = decide([session("one", .size(hd))], current: setting("f1", rate: 10), mayLower: true)
+        #expect(!other.isChange && other.setting == setting("f1", rate: 10))
+        // Whoever holds the lock keeps it, and a subscriber what it has, if there is a choice.
+        let lock = CaptureParty(.lock, id: "l", name: "someone")
+        #expect(!decide([small], current: large, mayLower: true, lock: lock).isChange)
+        let minded = decide([small, try subscriber("viewer", "jpeg:1280x720@5")], current: large, mayLower: true)
+        #expect(minded.setting?.formatID == "f3" && minded.told("viewer") == "jpeg:1280x720@5 1280x720 1/5")
+        let kept = decide([small, try subscriber("viewer", "jpeg:1920x1080")], current: large, mayLower: true)
+        #expect(kept.setting == setting("f4", rate: 15) && kept.told("viewer") == "jpeg:1920x1080 1920x1080 1/15")
     }
 
     @Test func theFormatIsKeptWhereTheRateChanges() {
