@@ -32,7 +32,8 @@ public struct PictureRequest: Hashable, Sendable {
 ///
 /// Sizes are those of the turned picture: of a device's 640x480 turned by a quarter 480x640 is the largest. A missing
 /// size is the device's, a 0 keeps the aspect. Sizes that follow from the device are rounded down to even ones where
-/// chroma is shared by pixels; JPEG at the device's own size keeps it as it is.
+/// chroma is shared by pixels; JPEG at the device's own size keeps it as it is. Sizes that are bounds
+/// (``Rendition/isFitted``) always give a picture.
 ///
 /// - Throws: `formatUnsupported` with `nearest` {width, height} for a size that is larger than the device's, that no
 ///   picture can have, or that is odd where the encoding needs even ones; without a size for `native`, which is not
@@ -49,14 +50,19 @@ public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusE
     let height = rendition.height ?? device.height
 
     var size = Dimensions(width: width, height: height)
-    if width == 0, height == 0 {
+    if rendition.isFitted {
+        size = device.fitted(into: size)
+    } else if width == 0, height == 0 {
         size = device
     } else if height == 0 {
         size.height = proportional(width, device.height, device.width)
     } else if width == 0 {
         size.width = proportional(height, device.width, device.height)
     }
-    let isDerived = (width: rendition.width == nil || width == 0, height: rendition.height == nil || height == 0)
+    let isDerived = (
+        width: rendition.isFitted || rendition.width == nil || width == 0,
+        height: rendition.isFitted || rendition.height == nil || height == 0
+    )
     let keepsOdd = rendition.encoding == .jpeg && size == device
     if even || (rendition.encoding == .jpeg && !keepsOdd) {
         if isDerived.width { size.width = roundedDown(size.width) }
@@ -91,6 +97,21 @@ extension Rendition.Encoding {
         case .yuyv, .nv12, .i420: true
         case .native, .jpeg, .bgr, .rgb, .gray, .gray16, .rgb48: false
         }
+    }
+}
+
+extension Dimensions {
+    /// The same picture, made smaller until it lies within that one; a side of 0 bounds nothing.
+    fileprivate func fitted(into bounds: Dimensions) -> Dimensions {
+        var size = self
+        if (1..<max(1, size.width)).contains(bounds.width) {
+            size = Dimensions(width: bounds.width, height: proportional(bounds.width, height, width))
+        }
+        if (1..<max(1, size.height)).contains(bounds.height) {
+            size = Dimensions(
+                width: min(size.width, proportional(bounds.height, width, height)), height: bounds.height)
+        }
+        return size
     }
 }
 

@@ -36,6 +36,29 @@ private func rendition(_ encoding: Rendition.Encoding, _ width: Int?, _ height: 
         #expect(try resolve(rendition(.gray, 1, 0), for: device).dimensions == Dimensions(width: 1, height: 1))
     }
 
+    @Test(arguments: [
+        // Bounds that are larger than the device, that one side keeps, and that both do.
+        (Rendition.Encoding.jpeg, 1920, 0, 1280, 720), (.jpeg, 0, 4000, 1280, 720), (.bgr, 960, 0, 960, 540),
+        (.bgr, 0, 360, 640, 360), (.gray, 300, 300, 300, 169), (.gray, 4000, 90, 160, 90), (.jpeg, 300, 300, 300, 168),
+        (.nv12, 301, 0, 300, 168), (.jpeg, 1280, 720, 1280, 720), (.bgr, 1, 1, 1, 1), (.yuyv, 1, 1, 2, 2),
+        (.rgb, Int.max, 7, 12, 7),
+    ])
+    func fitsIntoBounds(
+        _ encoding: Rendition.Encoding, _ width: Int, _ height: Int, _ wantedWidth: Int, _ wantedHeight: Int
+    ) throws {
+        var wish = rendition(encoding, width, height)
+        wish.isFitted = true
+        let made = try resolve(wish, for: try layout(1280, 720))
+        #expect(made.dimensions == Dimensions(width: wantedWidth, height: wantedHeight))
+    }
+
+    @Test func fitsATurnedPicture() throws {
+        var wish = rendition(.bgr, 360, 0)
+        wish.isFitted = true
+        wish.videoRotationAngle = 90
+        #expect(try resolve(wish, for: try layout(1280, 720)).dimensions == Dimensions(width: 360, height: 640))
+    }
+
     @Test func roundsWhatFollowsFromAnOddDevice() throws {
         let odd = try layout(641, 481)
         #expect(try resolve(rendition(.yuyv, nil, nil), for: odd).dimensions == Dimensions(width: 640, height: 480))

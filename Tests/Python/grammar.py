@@ -33,7 +33,7 @@ def is_device(text: bytes) -> bool:
 def rendition(text: bytes) -> dict[str, Any] | None:
     """What a rendition asks for; None: it is none."""
     match = _RENDITION.fullmatch(text.decode("ascii", "replace"))
-    if match is None or len(text) > 64:
+    if match is None or len(text) > 128:
         return None
     encoding, width, height, rate, _, options = match.groups()
     wish: dict[str, Any] = {"encoding": encoding}
@@ -54,6 +54,8 @@ def rendition(text: bytes) -> dict[str, Any] | None:
                 return None
             if quality[1] != "80":
                 wish["quality"] = int(quality[1])
+        elif option == "fit" and width is not None:
+            wish["fit"] = True
         elif (option == "mirror" or re.fullmatch("rotate=(0|90|180|270)", option)) and encoding != "native":
             if option == "mirror":
                 wish["mirror"] = True

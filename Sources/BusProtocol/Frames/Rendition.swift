@@ -1,5 +1,5 @@
 /// A picture as a subscription asks for it: `native[@<rate>]`, or
-/// `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror]`.
+/// `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror][;fit]`.
 ///
 /// Equal wishes compare equal, however they were spelled: `jpeg@10` and `jpeg@10.0;q=80` are one rendition.
 public struct Rendition: Hashable, Sendable {
@@ -30,6 +30,8 @@ public struct Rendition: Hashable, Sendable {
     public var videoRotationAngle = 0
     /// Left and right are exchanged, after the picture is turned.
     public var isVideoMirrored = false
+    /// Width and height are upper bounds: the picture keeps the device's aspect, and is never larger than the device's.
+    public var isFitted = false
 
     public init(_ encoding: Encoding) { self.encoding = encoding }
 
@@ -48,6 +50,7 @@ extension Rendition: CustomStringConvertible {
         if let quality { text += ";q=\(quality)" }
         if videoRotationAngle != 0 { text += ";rotate=\(videoRotationAngle)" }
         if isVideoMirrored { text += ";mirror" }
+        if isFitted { text += ";fit" }
         return text
     }
 

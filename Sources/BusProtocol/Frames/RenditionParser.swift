@@ -55,15 +55,18 @@ private struct RenditionParser {
             case "mirror":
                 guard encoding != .native else { throw .rendition("native is not mirrored: name a format, as in jpeg") }
                 rendition.isVideoMirrored = true
+            case "fit":
+                guard rendition.width != nil else { throw .rendition("fit needs a size, as in jpeg:640x360;fit") }
+                rendition.isFitted = true
             default:
-                throw .rendition("behind ';' only q=<1–100>, rotate=<0, 90, 180 or 270> and mirror are known")
+                throw .rendition("behind ';' only q=<1–100>, rotate=<0, 90, 180 or 270>, mirror and fit are known")
             }
             guard seen.insert(name).inserted else { throw .rendition("'\(name)' comes twice") }
         }
         guard rest.isEmpty else {
             throw .rendition(
                 "'\(String(Substring(rest)))' is not expected there; the order is "
-                    + "<format>:<width>x<height>@<rate>;q=<quality>;rotate=<angle>;mirror"
+                    + "<format>:<width>x<height>@<rate>;q=<quality>;rotate=<angle>;mirror;fit"
             )
         }
         return rendition

@@ -53,6 +53,7 @@ extension CaptureNeed {
         case .rendition(let rendition):
             guard rendition.encoding != .native else { break }
             isConverted = true
+            guard !rendition.isFitted else { break }
             least = Dimensions(width: rendition.width ?? 0, height: rendition.height ?? 0)
             if rendition.videoRotationAngle % 180 != 0 { (least.width, least.height) = (least.height, least.width) }
         }

@@ -53,6 +53,13 @@ extension Rendition {
         func proportional(_ length: Int, _ part: Int, _ whole: Int) -> Int {
             max(1, Int((Double(length) * Double(part) / Double(max(1, whole))).rounded()))
         }
+        if isFitted {
+            let isNarrow = width > 0 && width < size.width
+            if isNarrow { size = Dimensions(width: width, height: proportional(width, size.height, size.width)) }
+            let isLow = height > 0 && height < size.height
+            if isLow { size = Dimensions(width: proportional(height, size.width, size.height), height: height) }
+            return size
+        }
         return Dimensions(
             width: width > 0 ? width : proportional(height, size.width, size.height),
             height: height > 0 ? height : proportional(width, size.height, size.width))

@@ -78,7 +78,8 @@ struct CameraPictures {
         return picture
     }
 
-    /// As the query says; nil: it says what can't be.
+    /// As the query says: width and height are bounds, as a page does not know what a camera has just now. nil: it says
+    /// what can't be.
     static func rendition(_ query: [String: String], isMoving: Bool) -> String? {
         func number(_ name: String) -> Int?? {
             guard let text = query[name] else { return .some(nil) }
@@ -87,11 +88,13 @@ struct CameraPictures {
         }
         guard let width = number("width"), let height = number("height") else { return nil }
         var text = "jpeg"
-        if width ?? 0 > 0 || height ?? 0 > 0 { text += ":\(width ?? 0)x\(height ?? 0)" }
+        let isBounded = width ?? 0 > 0 || height ?? 0 > 0
+        if isBounded { text += ":\(width ?? 0)x\(height ?? 0)" }
         if isMoving, let rate = query["fps"] {
             guard rate.utf8.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }) else { return nil }
             text += "@\(rate)"
         }
+        if isBounded { text += ";fit" }
         return (try? Rendition(parsing: text)) == nil ? nil : text
     }
 

@@ -155,7 +155,7 @@ final class RenditionOutput {
 
     /// Why a rendition cannot be made of a device's pictures; nil: it can.
     static func obstacle(to rendition: Rendition, from format: FormatDescription) -> BusError? {
-        guard !isPassedThrough(rendition, format.pixelFormat) else { return nil }
+        guard !isPassedThrough(rendition, format) else { return nil }
         if let error = PictureConverter.obstacle(to: format.pixelFormat) { return error }
         do throws(BusError) {
             _ = try resolve(rendition, for: FrameLayout(format, planes: []))
@@ -165,18 +165,29 @@ final class RenditionOutput {
         }
     }
 
-    private static func isPassedThrough(_ rendition: Rendition, _ format: PixelFormat) -> Bool {
+    private static func isPassedThrough(_ rendition: Rendition, _ format: FormatDescription) -> Bool {
         if rendition.encoding == .native { return true }
-        let isJPEG = format == .motionJPEG || format == .jpeg
+        let isJPEG = format.pixelFormat == .motionJPEG || format.pixelFormat == .jpeg
         let isUpright = PictureOrientation(rendition) == .upright
-        return rendition.encoding == .jpeg && rendition.width == nil && rendition.quality == nil && isUpright && isJPEG
+        guard rendition.encoding == .jpeg, rendition.quality == nil, isUpright, isJPEG else { return false }
+        return rendition.width == nil || rendition.isFitted && rendition.holds(format)
     }
 
     private static func making(_ rendition: Rendition, _ run: CameraStream) throws(BusError) -> Making {
-        if isPassedThrough(rendition, run.layout.pixelFormat) { return .passThrough }
+        if isPassedThrough(rendition, run.layout.description) { return .passThrough }
         let request = try resolve(rendition, for: run.layout)
         let work = RenditionWork(try PictureConverter(from: run.layout, to: request))
         if let rate = rendition.rateMillionths { work.limitRate(rate) }
         return .converted(work)
+    }
+}
+
+extension Rendition {
+    /// The device's picture lies within its bounds.
+    fileprivate func holds(_ format: FormatDescription) -> Bool {
+        let size = format.orientation.turned(format.dimensions)
+        return [(width, size.width), (height, size.height)].allSatisfy { bound, side in
+            bound.map { $0 == 0 || side <= $0 } ?? true
+        }
     }
 }

@@ -29,6 +29,18 @@ extension ProcessTests {
             let picture = try await web.get("/camera/cam0.jpg?width=320")
             #expect(picture.status == 200 && picture.head.contains("Content-Type: image/jpeg"))
             #expect(picture.body.starts(with: [0xFF, 0xD8]) && picture.body.suffix(2).elementsEqual([0xFF, 0xD9]))
+            // Of a picture with 1280x720: bounds, whatever the camera has just now.
+            for (query, width, height) in [
+                ("width=320", 320, 180), ("width=1920", 1280, 720), ("height=2000", 1280, 720), ("height=90", 160, 90),
+                ("width=300&height=300", 300, 168), ("width=960&height=90", 160, 90),
+            ] {
+                let answer = try await web.get("/camera/cam0.jpg?\(query)")
+                #expect(answer.status == 200, "\(query)")
+                let probed = try await bus.run(
+                    "ffprobe", ["-v", "error", "-show_entries", "stream=width,height", "-of", "csv=p=0", "-"],
+                    input: answer.body)
+                #expect(probed.standardOutput == "\(width),\(height)\n", "\(query)")
+            }
             let numbers = String(decoding: try await web.get("/metrics").body, as: UTF8.self)
             for line in [
                 "camerabus_up 1", "camerabus_device_connected{device=\"cam0\"} 1",
@@ -39,7 +51,7 @@ extension ProcessTests {
 
             for (path, status) in [
                 ("/camera/cam9.jpg", 404), ("/camera/cam0.png", 404), ("/camera/..%2fcam0.jpg", 400),
-                ("/camera/cam0.jpg?width=x", 400), ("/camera/cam0.jpg?width=16000", 400),
+                ("/camera/cam0.jpg?width=x", 400), ("/camera/cam0.jpg?width=17000", 400),
                 ("/page/../../etc/passwd", 400),
                 ("/page/%2e%2e/%2e%2e/etc/passwd", 400), ("/page/passwd", 404), ("/etc/passwd", 404),
                 ("/library/0123456789abcdef/x.mp4", 404), ("/library/x/..%2f..%2fetc%2fpasswd", 400), ("/bus", 400),
@@ -82,7 +94,7 @@ extension ProcessTests {
             }
             #expect(bytes >= 1 << 20)
             // Workers tell once a second.
-            let rendition = "worker_rendition_frames{device=\"cam0\",rendition=\"jpeg:1280x0\"}"
+            let rendition = "worker_rendition_frames{device=\"cam0\",rendition=\"jpeg:1280x0;fit\"}"
             try await eventually { try bus.metric(rendition) > 0 }
             #expect(try bus.metric("worker_subscriptions{device=\"cam0\"}") == 1)
             #expect(try bus.metric("worker_readers{device=\"cam0\"}") == 1)

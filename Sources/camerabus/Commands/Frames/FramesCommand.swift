@@ -9,15 +9,15 @@ struct FramesCommand: BusCommand {
         commandName: "frames",
         abstract: "Receives frames: prints a line for each, or writes them to files or standard output.",
         discussion: """
-            RENDITION is 'native' (the device's own format) or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]…, with FORMAT one \
-            of jpeg, bgr, rgb, gray, yuyv, nv12, i420, gray16, rgb48. The default is native, from another machine \
-            jpeg. Set width or \
-            height to 0 to keep the aspect ratio; pictures can only become smaller. RATE is in frames per second. For \
-            H.264 ('native@5') a rate keeps only the key frames, at most as often as the camera makes them. The \
-            options are q=QUALITY from 1 to 100 (default 80), rotate=ANGLE (90, 180 or 270 degrees clockwise), and \
-            mirror, which exchanges left and right after the rotation. Width and height are those of the rotated \
-            picture. In a shell, put ';' in quotation marks. A device makes 8 different renditions at the same time \
-            unless the bus is configured otherwise. Another one is refused with limitExceeded until one of these ends.
+            RENDITION is 'native' (the device's own format) or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]…, with FORMAT \
+            one of jpeg, bgr, rgb, gray, yuyv, nv12, i420, gray16, rgb48. The default is native, from another machine \
+            jpeg. Set width or height to 0 to keep the aspect ratio; pictures can only become smaller. RATE is in \
+            frames per second. For H.264 ('native@5') a rate keeps only the key frames, at most as often as the \
+            camera makes them. The options are q=QUALITY from 1 to 100 (default 80), rotate=ANGLE (90, 180 or 270 \
+            degrees clockwise), mirror, which exchanges left and right after the rotation, and fit, which makes width \
+            and height upper bounds. Width and height are those of the rotated picture. In a shell, put ';' in \
+            quotation marks. A device makes 8 different renditions at the same time unless the bus is configured \
+            otherwise. Another one is refused with limitExceeded until one of these ends.
 
             Only the newest frame is delivered: a slow reader loses frames and gets the current picture. H.264 frames \
             depend on each other. They are delivered in order from a key frame on, and after a loss from the next key \
