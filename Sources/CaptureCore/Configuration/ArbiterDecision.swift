@@ -61,8 +61,13 @@ public struct DemandDelivery: Hashable, Sendable {
     public var dimensions: Dimensions
     /// Decimated as the rendition says; nil: the driver doesn't tell.
     public var frameDuration: FrameDuration?
+    /// The device's own; nil: not known.
+    public var pixelFormat: PixelFormat?
 
-    public init(rendition: Rendition, dimensions: Dimensions, frameDuration: FrameDuration?) {
+    public init(
+        rendition: Rendition, dimensions: Dimensions, frameDuration: FrameDuration?, pixelFormat: PixelFormat? = nil
+    ) {
+        self.pixelFormat = pixelFormat
         self.rendition = rendition
         self.dimensions = dimensions
         self.frameDuration = frameDuration

@@ -6,7 +6,8 @@ extension DemandDelivery {
         if case .rendition(let rendition) = wish {
             self.init(
                 rendition: rendition, dimensions: rendition.dimensions(from: setting.format.dimensions),
-                frameDuration: setting.frameDuration?.decimated(to: rendition.frameDuration))
+                frameDuration: setting.frameDuration?.decimated(to: rendition.frameDuration),
+                pixelFormat: setting.format.pixelFormat)
             return
         }
         var rendition = Rendition(.native)
@@ -25,7 +26,9 @@ extension DemandDelivery {
             rendition.frameDuration = least
             duration = duration?.decimated(to: least)
         }
-        self.init(rendition: rendition, dimensions: dimensions, frameDuration: duration)
+        self.init(
+            rendition: rendition, dimensions: dimensions, frameDuration: duration,
+            pixelFormat: setting.format.pixelFormat)
     }
 }
 

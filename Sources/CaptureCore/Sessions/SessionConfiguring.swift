@@ -8,9 +8,16 @@ extension CaptureSession {
         public var device: (String) -> SessionDevice?
         /// The ids of all devices, for the refusal of another.
         public var known: [String]
+        /// What a device would deliver to a session; nil: not known.
+        public var pixelFormat: (CaptureSession, _ device: String) -> PixelFormat?
 
-        public init(known: [String], device: @escaping (String) -> SessionDevice?) {
+        public init(
+            known: [String],
+            pixelFormat: @escaping (CaptureSession, _ device: String) -> PixelFormat? = { _, _ in nil },
+            device: @escaping (String) -> SessionDevice?
+        ) {
             self.known = known
+            self.pixelFormat = pixelFormat
             self.device = device
         }
     }
@@ -25,6 +32,7 @@ extension CaptureSession {
     ) throws(BusError) {
         var changed = self
         for (action, path) in actions { try changed.apply(action, path, surroundings) }
+        try changed.checkOutputs(since: self, in: surroundings)
         try changed.setLivePhotos(actions, surroundings)
         self = changed
     }

@@ -14,6 +14,8 @@ public struct SessionDelivery: Hashable, Sendable {
     public var isMirrored: Bool
     /// What of the output's wish could not be had; nil: all of it is.
     public var why: String?
+    /// Why it gets nothing as the device is set, half a sentence; nil: it gets something.
+    public var obstacle: String?
     /// What is on at the device: off or standard.
     public var activeVideoStabilizationMode = VideoStabilizationMode.off
 
@@ -22,7 +24,7 @@ public struct SessionDelivery: Hashable, Sendable {
     ///
     /// - Parameter refused: why the device refuses the rendition; nil: it does not.
     public func json(refused: String?) -> JSONValue {
-        let why = [why, refused].compactMap(\.self).joined(separator: " ")
+        let why = [obstacle.map { "It gets nothing: \($0)." } ?? refused, why].compactMap(\.self).joined(separator: " ")
         let topic = rendition.map { Topic.frame(connection.input, $0.description).text }
         return [
             "output": .string(connection.output), "type": .string(kind.rawValue), "device": .string(connection.input),
@@ -85,6 +87,9 @@ extension CaptureSession {
             guard var resolved = output(connection.output)?.delivery(connection, delivery, position, orientation)
             else { return nil }
             resolved.activeVideoStabilizationMode = stabilization
+            if connection.isEnabled, let pixelFormat = delivery.pixelFormat {
+                resolved.obstacle = output(connection.output)?.obstacle(pixelFormat, of: device)
+            }
             return resolved
         }
     }

@@ -32,11 +32,9 @@ extension SessionRegistry {
         return entry.session.inputs.flatMap { input -> [JSONValue] in
             switch entry.places[input.device] {
             case .served(let delivery)?:
-                entry.session.deliveries(
-                    of: input.device, delivery, position: position(input.device),
-                    orientation: orientation(input.device),
-                    stabilization: stabilization(input.device)
-                ).map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
+                deliveries(entry.session, input.device, delivery).map {
+                    $0.json(refused: refusal(of: $0.rendition?.description, input.device))
+                }
             case .heard(let microphone)?:
                 entry.session.soundDeliveries(
                     of: input.device, microphone, since: entry.soundFormats[input.device]
@@ -44,6 +42,14 @@ extension SessionRegistry {
             case .pending?, .denied?, nil: []
             }
         }
+    }
+
+    private func deliveries(
+        _ session: CaptureSession, _ device: String, _ delivery: DemandDelivery
+    ) -> [SessionDelivery] {
+        session.deliveries(
+            of: device, delivery, position: position(device), orientation: orientation(device),
+            stabilization: stabilization(device))
     }
 
     private static let maximumSentences = 32
@@ -54,8 +60,13 @@ extension SessionRegistry {
         if entry.session.run.state == .waitingForAuthorization {
             return access.refusal(entry.session).map { ["The session waits for permission. " + $0.message] } ?? []
         }
+        let obstacles = entry.session.inputs.flatMap { input -> [String] in
+            guard case .served(let delivery)? = entry.places[input.device] else { return [] }
+            return deliveries(entry.session, input.device, delivery).compactMap(\.sentence)
+        }
         let sentences =
-            entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] } + bandwidthSentences(entry.session)
+            obstacles + entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] }
+            + bandwidthSentences(entry.session)
         // Each of many sessions on one camera is told of all the others.
         return Array(sentences.prefix(Self.maximumSentences))
     }
@@ -73,11 +84,9 @@ extension SessionRegistry {
             guard let decision = forecast(session, input.device) else { continue }
             explanation += decision.forecast
             if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
-                resolved += session.deliveries(
-                    of: input.device, delivery, position: position(input.device),
-                    orientation: orientation(input.device),
-                    stabilization: stabilization(input.device)
-                ).map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
+                let got = deliveries(session, input.device, delivery)
+                resolved += got.map { $0.json(refused: refusal(of: $0.rendition?.description, input.device)) }
+                explanation += got.compactMap(\.sentence)
             }
         }
         return (resolved, explanation + bandwidthSentences(session))
@@ -86,11 +95,20 @@ extension SessionRegistry {
     /// The decision for one of its devices if it were started, or changed like this.
     func forecast(_ session: CaptureSession, _ device: String) -> ArbiterDecision? {
         guard let worker = workers[device], let formats = worker.formats,
-            session.input(device)?.mediaType == .video,
-            let entry = entries[session.id]
+            session.input(device)?.mediaType == .video
         else { return nil }
+        let entry = entries[session.id] ?? Entry(session)
         let others = claims(on: device).filter { $0.entry !== entry }
         return decision(device, worker, formats, [Claim(entry: entry, candidate: session)] + others, held(device))
+    }
+
+    /// What a device would deliver to a session that was started, or changed like this; nil: not known, or it would
+    /// have to wait.
+    func pixelFormat(_ session: CaptureSession, _ device: String) -> PixelFormat? {
+        guard let decision = forecast(session, device),
+            case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id))
+        else { return nil }
+        return delivery.pixelFormat
     }
 
     private func refusal(of rendition: String?, _ device: String) -> String? {
@@ -109,4 +127,9 @@ extension SessionRegistry {
     func orientation(_ device: String) -> PictureOrientation {
         workers[device]?.description.map { PictureOrientation(described: $0) } ?? .upright
     }
+}
+
+extension SessionDelivery {
+    /// Why it gets nothing, for people; nil: it gets something.
+    fileprivate var sentence: String? { obstacle.map { "\(connection.output) gets nothing: \($0)." } }
 }

@@ -70,7 +70,9 @@ final class SessionService: MethodService {
                 actions.append((try SessionAction.parse(["addOutput": output], path: path), path))
             }
             try access.checkPriority(call.caller, session, actions.map(\.action))
-            try session.configure(actions, in: resolver.surroundings)
+            // What nobody has named is not refused.
+            let isNamed = call.params["outputs"] != nil
+            try session.configure(actions, in: isNamed ? surroundings : resolver.surroundings)
             try access.check(call.caller, session)
             try sessions.add(session)
             access.ask(call.caller, session)
@@ -91,7 +93,7 @@ final class SessionService: MethodService {
                 actions += try resolver.expanded(try SessionAction.parse(action, path: path), path)
             }
             try access.checkPriority(call.caller, entry.session, actions.map(\.action))
-            let surroundings = resolver.surroundings
+            let surroundings = surroundings
             let lockID = try lockID(call)
             let live = entry.session.photoOutput?.livePhoto
             try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
@@ -140,7 +142,7 @@ final class SessionService: MethodService {
         return { [self] session throws(BusError) in
             try access.checkPriority(caller, session, [action])
             var session = session
-            try session.configure(try resolver.expanded(action, "action"), in: resolver.surroundings)
+            try session.configure(try resolver.expanded(action, "action"), in: surroundings)
             return session
         }
     }
@@ -287,6 +289,13 @@ final class SessionService: MethodService {
     }
 
     // MARK: The parts
+
+    /// The devices that a session can have, and what they would deliver to it.
+    private var surroundings: CaptureSession.Surroundings {
+        var surroundings = resolver.surroundings
+        surroundings.pixelFormat = { [sessions] in sessions.pixelFormat($0, $1) }
+        return surroundings
+    }
 
     /// Marks pictures of a running session as another generation when its live photos have changed, except those of
     /// cameras that others have locked.
