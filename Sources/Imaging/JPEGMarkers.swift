@@ -14,6 +14,8 @@ struct JPEGMarkers {
         var isScan: Bool { marker == 0xDA }
         /// Huffman tables (`DHT`), or the conditioning of an arithmetic coder (`DAC`), which takes none.
         var isCodingTable: Bool { marker == 0xC4 || marker == 0xCC }
+        /// `SOF`, which says the size of the picture.
+        var isFrame: Bool { (0xC0...0xCF).contains(marker) && ![0xC4, 0xC8, 0xCC].contains(marker) }
         /// `APP1`, where EXIF data is.
         var isAPP1: Bool { marker == 0xE1 }
     }

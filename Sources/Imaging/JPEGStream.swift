@@ -98,6 +98,21 @@ public enum JPEGStream {
         endsInFilling(jpeg) || JPEGHead.end(of: jpeg, from: scan) != nil
     }
 
+    /// The picture's size by its header (`SOF`); nil: it doesn't say, as a picture that has a `DNL` marker for that.
+    public static func dimensions(of jpeg: UnsafeRawBufferPointer) -> Dimensions? {
+        guard var markers = JPEGMarkers(jpeg) else { return nil }
+        while let segment = markers.next() {
+            guard segment.isFrame else { continue }
+            guard segment.contents.count >= 5 else { return nil }
+            let start = segment.contents.lowerBound
+            let (height, width) = (
+                Int(jpeg[start + 1]) << 8 | Int(jpeg[start + 2]), Int(jpeg[start + 3]) << 8 | Int(jpeg[start + 4])
+            )
+            return width > 0 && height > 0 ? Dimensions(width: width, height: height) : nil
+        }
+        return nil
+    }
+
     /// What a picture lacks at its end (`EOI`); nil: nothing.
     public static func missingEnd(of jpeg: UnsafeRawBufferPointer) -> [2 of UInt8]? { hasEnd(jpeg) ? nil : end }
 

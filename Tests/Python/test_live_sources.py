@@ -287,7 +287,6 @@ class CameraJPEG:
         yield "torn, with an end", self.plain[:half] + b"\xff\xd9"
         yield "its beginning alone", self.plain[:200]
         yield "something else", b"GIF89a" * 40
-        yield "of another size", self.saved(self.rgb.resize((96, 64)))
 
 
 @unittest.skipUnless(Image is not None and shutil.which("ffmpeg"), "needs Pillow and ffmpeg")
@@ -349,15 +348,16 @@ class CameraJPEGs(LiveTestCase):
             else:
                 self.assertLessEqual(max(abs(a - b) for a, b in zip(middle, colour)), 6, (lane, middle, colour))
 
-    def sent(self, jpeg: bytes) -> tuple[str, Callable[[], None]]:
-        """A camera that sends this picture until the function is called."""
+    def sent(self, jpeg: bytes) -> tuple[str, Callable[[], None], Callable[[bytes], None]]:
+        """A camera that sends this picture until the first function is called. The second one gives it another."""
+        present = [jpeg]
         size = (CameraJPEG.WIDTH, CameraJPEG.HEIGHT)
         source = self.client.create_source("jpegs", *size, "jpeg", fps=25)
         over = threading.Event()
 
         def send() -> None:
             while not over.wait(0.04):
-                source.send(jpeg)
+                source.send(present[0])
 
         thread = threading.Thread(target=send)
         thread.start()
@@ -367,11 +367,14 @@ class CameraJPEGs(LiveTestCase):
             thread.join()
             source.close()
 
-        return source.device, end
+        def change(jpeg: bytes) -> None:
+            present[0] = jpeg
+
+        return source.device, end, change
 
     def test_what_cameras_leave_out_or_put_in_is_shown_on_every_lane(self) -> None:
         for name, jpeg in self.picture.whole():
-            device, end = self.sent(jpeg)
+            device, end, _ = self.sent(jpeg)
             try:
                 for lane, take in self.lanes(device):
                     with self.subTest(f"{name}: {lane}"):
@@ -379,9 +382,30 @@ class CameraJPEGs(LiveTestCase):
             finally:
                 end()
 
+    def test_pictures_of_another_size_are_a_new_stream_with_true_headers(self) -> None:
+        sizes = [(CameraJPEG.WIDTH, CameraJPEG.HEIGHT), (96, 64), (320, 200)]
+        pictures = {size: self.picture.saved(self.picture.rgb.resize(size)) for size in sizes}
+        device, end, change = self.sent(pictures[sizes[0]])
+        try:
+            for rendition in ("native", "rgb", "jpeg:48x0"):
+                streams: set[str] = set()
+                for size in [*sizes, sizes[0]]:
+                    change(pictures[size])
+                    own = (48, round(48 * size[1] / size[0])) if ":" in rendition else size
+                    with self.client.frames(device, rendition=rendition, timeout=TIMEOUT) as frames:
+                        frame = next(frame for frame in frames if (frame.width, frame.height) == own)
+                    streams.add(frame.stream)
+                    if rendition != "rgb":
+                        self.assertEqual(Image.open(io.BytesIO(frame.payload)).size, own)
+                    if rendition == "native":
+                        self.assertEqual(bytes(frame.payload), pictures[size])
+                self.assertGreaterEqual(len(streams), 3)
+        finally:
+            end()
+
     def test_what_cannot_be_decoded_is_told_on_every_lane_with_its_reason(self) -> None:
         for name, jpeg in self.picture.undecodable():
-            device, end = self.sent(jpeg)
+            device, end, _ = self.sent(jpeg)
             try:
                 for lane, take in self.lanes(device):
                     with self.subTest(f"{name}: {lane}"):

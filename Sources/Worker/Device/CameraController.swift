@@ -222,6 +222,7 @@ final class CameraController {
         }
         run.onGap = { [weak self] count in self?.lost += count }
         run.onKeyframeWanted = { [weak self] in self?.requestKeyframe() }
+        run.onResized = { [weak self] in self?.resized($0) }
         run.onLost = { [weak self] failure in self?.lost("stream was lost", failure, isOfStream: true) }
         frames.begin(run)
         logger.debug("stream started", metadata: ["stream": "\(run.id)", "memory": "\(run.memory.rawValue)"])
@@ -282,6 +283,18 @@ final class CameraController {
             logger.debug("device closed")
             cache.closed()
             life.handle { $0.closed(at: $1) }
+        }
+    }
+
+    private func resized(_ dimensions: Dimensions) {
+        thread.perform { camera in
+            camera.picturesHave(dimensions)
+        } then: { [weak self] (_: Result<Void, Never>) in
+            guard let self else { return }
+            logger.notice(
+                "pictures have another size than their format", metadata: ["size": "\(dimensions)"])
+            onSourceChanged?(true)
+            life.handle { $0.changed(at: $1) }
         }
     }
 

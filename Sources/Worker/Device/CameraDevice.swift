@@ -44,6 +44,11 @@ final class CameraDevice {
     /// How the exposure is metered, where it can be.
     let metering = MeteringState()
 
+    /// The format of the last stream, as the device says it.
+    private var streamFormat: FormatSelection?
+    /// The size that pictures of a format turned out to have, where the device said something else.
+    private var actual: (format: FormatSelection, dimensions: Dimensions)?
+
     private var isOpen = false
     private var isStreaming = false
     private var isLocked = false
@@ -144,14 +149,21 @@ final class CameraDevice {
 
     private func startStream() throws(SourceError) -> (any FrameStream, NativeRing) {
         var ring: NativeRing?
+        let actual = actual
+        var told: FormatSelection?
         let stream = try source.startStreaming { layout, bytes throws(SourceError) in
             // One that was made before is not needed by us any more, and its memory may be needed now.
             ring = nil
+            var layout = layout
+            let format = FormatSelection(pixelFormat: layout.pixelFormat, dimensions: layout.dimensions)
+            told = format
+            if let actual, actual.format == format { layout.dimensions = actual.dimensions }
             let memory = try NativeRing(device: device, layout, bytes: bytes, generation: generation)
             ring = memory
             return memory
         }
         isStreaming = true
+        streamFormat = told
         guard let ring, stream.slots.count == ring.slots.count else {
             throw SourceError(
                 .failed, operation: "start",
@@ -159,6 +171,11 @@ final class CameraDevice {
                     + "own")
         }
         return (stream, ring)
+    }
+
+    /// The pictures of the last stream have another size than the device says: so will those of the next one.
+    func picturesHave(_ dimensions: Dimensions) {
+        actual = streamFormat.map { ($0, dimensions) }
     }
 
     /// The format or its rate is not the committed one.

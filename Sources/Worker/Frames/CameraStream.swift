@@ -47,6 +47,8 @@ final class CameraStream {
     @exclusivity(unchecked) var onGap: ((UInt64) -> Void)?
     /// The device is to be asked for a key frame.
     var onKeyframeWanted: (() -> Void)?
+    /// The pictures have this size from now on, whatever the device says. The stream is over.
+    var onResized: ((Dimensions) -> Void)?
     /// The device has no more to give.
     var onLost: ((SourceError) -> Void)?
 
@@ -64,7 +66,7 @@ final class CameraStream {
         self.stream = stream
         self.ring = ring
         self.loop = loop
-        layout = stream.layout
+        layout = ring.layout
         frameDuration = stream.frameDuration
         chain = ring.publisher.isChained ? H264Chain() : nil
         // Neither is called any more when this is gone. Weak references would make each use of this, at each frame, a
@@ -175,6 +177,11 @@ final class CameraStream {
         silence?.heard(at: MonotonicClock.now())
         // One that was not published may be filled again at once.
         if !isPublished { ring.writer.putBack(slot.index) }
+        if case .resized(let dimensions) = content {
+            stopWatching()
+            isOver = true
+            onResized?(dimensions)
+        }
         fill()
     }
 

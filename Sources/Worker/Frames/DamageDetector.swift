@@ -27,6 +27,21 @@ struct DamageDetector {
     /// One of its pictures has turned out to be damaged.
     mutating func doubt() { doubts = Self.doubtsAfterDamage }
 
+    /// The size of a JPEG picture that is whole, and has another size than its format says; nil: it has that size.
+    func otherSize(
+        _ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]
+    ) -> Dimensions? {
+        guard isJPEG, !metadata.isCorrupt, let region = regions.first, let used = metadata.bytesUsed.first,
+            used <= region.count,
+            let size = JPEGStream.dimensions(of: UnsafeRawBufferPointer(rebasing: region[..<used])),
+            size != layout.dimensions
+        else { return nil }
+        // It may just be damaged there.
+        var other = layout
+        other.dimensions = size
+        return (try? JPEGChecker(other).check(regions, bytesUsed: metadata.bytesUsed)) == nil ? nil : size
+    }
+
     /// What is wrong with a frame; nil: it is whole.
     mutating func damage(
         _ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan

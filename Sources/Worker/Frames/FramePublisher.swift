@@ -19,6 +19,8 @@ final class FramePublisher: @unchecked Sendable {
     /// What a slot holds that was filled.
     enum Content {
         case whole(Arrival)
+        /// Whole, but of another size than all that is said of the stream. It is not published.
+        case resized(Dimensions)
         /// Damaged or short, and why: it is not published. nil: it builds on one that is missing.
         case damaged(String?)
     }
@@ -98,6 +100,10 @@ final class FramePublisher: @unchecked Sendable {
         // cold since the last one: what can be done afterwards is.
         let generation = generation
         let realtime = metadata.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
+        if let size = judge.otherSize(metadata, regions[slot]) {
+            damaged += 1
+            return .resized(size)
+        }
         if let damage = damage(slot, metadata) { return leaveOut(damage) }
         var used = metadata.bytesUsed
         judge.complete(writer.pixels(of: slot), &used)

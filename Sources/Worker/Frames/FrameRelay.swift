@@ -168,12 +168,17 @@ final class FrameRelay {
         case .whole(let arrival):
             if damageRun.isOver() { onDamageChange?() }
             deliver(arrival)
+        case .resized: leftOut()
         case .damaged(let why):
-            dropped += 1
+            leftOut()
             damaged += 1
-            for output in outputs { output.dropped += 1 }
             if let why, damageRun.goesOn(why, at: MonotonicClock.now()) { onDamageChange?() }
         }
+    }
+
+    private func leftOut() {
+        dropped += 1
+        for output in outputs { output.dropped += 1 }
     }
 
     private func deliver(_ arrival: FramePublisher.Arrival) {

@@ -12,6 +12,8 @@ final class NativeRing: SlotMemory {
     /// The id of the stream: random, as 16 hexadecimal digits.
     let stream = hexadecimal(randomBytes(8))
     let publisher: FramePublisher
+    /// Of its frames.
+    let layout: FrameLayout
     var writer: RingWriter { publisher.writer }
     /// How the bytes of a frame become a payload, here and in messages.
     var plan: PayloadPlan { publisher.plan }
@@ -59,6 +61,7 @@ final class NativeRing: SlotMemory {
                 .noResources, operation: "memfd_create", errno: code,
                 message: "there is no memory for frames of \(slotBytes) bytes: \(error)")
         }
+        self.layout = layout
         publisher = FramePublisher(writer, plan, layout, generation: generation)
         slots = (0..<writer.plan.description.slots).map { writer.pixels(of: $0) }
     }
