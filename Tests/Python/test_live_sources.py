@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import shutil
 import subprocess
 import sys
@@ -413,3 +414,63 @@ class CameraJPEGs(LiveTestCase):
                             take()
             finally:
                 end()
+
+    def test_damaged_pictures_among_others_are_left_out_and_counted(self) -> None:
+        size = (CameraJPEG.WIDTH, CameraJPEG.HEIGHT)
+        torn = [jpeg for name, jpeg in self.picture.undecodable() if name in ("torn", "its beginning alone")]
+        with self.client.create_source("some", *size, "jpeg", fps=50) as source:
+            over = threading.Event()
+
+            def send() -> None:
+                while not over.is_set():
+                    for jpeg in (self.picture.plain, *torn):
+                        over.wait(0.02)
+                        source.send(jpeg)
+
+            thread = threading.Thread(target=send)
+            thread.start()
+            try:
+                for rendition in ("native", "jpeg", "jpeg:80x64", "gray"):
+                    with self.client.frames(source.device, rendition=rendition, limit=8, timeout=TIMEOUT) as frames:
+                        counts = [frame.dropped for frame in frames]
+                    self.assertGreaterEqual(counts[-1] - counts[0], 14, rendition)
+                for name, codec in (("a.mkv", "passThrough"), ("b.mp4", "h264")):
+                    with self.client.record(source.device, path=self.folder / name, codec=codec, duration=1) as movie:
+                        ending = movie.wait(TIMEOUT)
+                    self.assertGreater(ending.frames, 3)
+                    self.assertGreaterEqual(ending.dropped, 2 * (ending.frames - 1), codec)
+            finally:
+                over.set()
+                thread.join()
+
+    def test_a_movie_goes_on_after_a_time_of_damaged_pictures(self) -> None:
+        size = (CameraJPEG.WIDTH, CameraJPEG.HEIGHT)
+        torn = dict(self.picture.undecodable())["torn"]
+        with self.client.create_source("later", *size, "jpeg", fps=50) as source:
+            over, isTorn = threading.Event(), threading.Event()
+
+            def send() -> None:
+                while not over.wait(0.02):
+                    source.send(torn if isTorn.is_set() else self.picture.plain)
+
+            thread = threading.Thread(target=send)
+            thread.start()
+            try:
+                with self.client.record(source.device, path=self.folder / "a.mov", codec="passThrough") as movie:
+                    isTorn.set()
+                    with self.assertRaisesRegex(camerabus.InternalError, "are damaged: "):
+                        with self.client.frames(source.device, errors="raise", timeout=TIMEOUT) as frames:
+                            for _ in frames:
+                                pass
+                    isTorn.clear()
+                    # The error is told until a whole one has come.
+                    with self.client.frames(source.device, errors="frames", timeout=TIMEOUT) as frames:
+                        whole = (bytes(frame.payload) for frame in frames if frame.error is None)
+                        self.assertEqual(set(itertools.islice(whole, 5)), {self.picture.plain})
+                    ending = movie.stop()
+                self.assertEqual(ending.reason, "stopped")
+                self.assertGreaterEqual(ending.dropped, 10)
+                self.assertGreaterEqual(ending.frames, 5)
+            finally:
+                over.set()
+                thread.join()
