@@ -177,13 +177,16 @@ final class JPEGConverter {
         do { return try body() } catch { throw .damaged(error.message) }
     }
 
-    /// Some bytes too many before a marker are how many cameras end their pictures, and harm nothing; all else is
-    /// damage.
+    /// Some bytes too many before a marker are how many cameras end their pictures, and harm nothing, nor do versions
+    /// that the decoder doesn't know; all else is damage.
     private func judge(_ warning: String?, _ jpeg: UnsafeRawBufferPointer) throws(ConversionError) {
         guard let warning else { return }
         if warning.contains("extraneous bytes before marker"), JPEGStream.hasEnd(jpeg) { return }
+        if Self.harmless.contains(where: { warning.contains($0) }) { return }
         throw .damaged(warning)
     }
+
+    private static let harmless = ["unknown JFIF revision number", "Unknown Adobe color transform code"]
 }
 
 extension JPEGScale {

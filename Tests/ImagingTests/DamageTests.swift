@@ -237,6 +237,13 @@ private func failure(
         #expect(try failure(jpeg.dropLast(2) + [0, 0, 0xFF, 0xD9], layout, request) == nil)
         #expect(try failure(jpeg + [UInt8](repeating: 0, count: 700), layout, request) == nil)
     }
+
+    @Test func toleratesAnotherVersionOfJFIF() throws {
+        var (jpeg, layout) = try TestPicture(size: size).jpeg()
+        try #require(jpeg[6..<12] == [0x4A, 0x46, 0x49, 0x46, 0, 1])
+        jpeg[11] = 3
+        #expect(try failure(jpeg, layout, PictureRequest(encoding: .bgr, dimensions: size)) == nil)
+    }
 }
 
 @Suite struct HuffmanTableTests {
