@@ -191,7 +191,9 @@ struct LivePhotoTests {
         let picture = [UInt8](repeating: 128, count: layout.totalBytes)
         for (number, isWhole) in [(5, true), (8, true), (9, false), (10, true)] as [(UInt64, Bool)] {
             let place = LivePhotoBuffer.Place(number: number, time: Int64(number) * Self.frame)
-            try picture.withUnsafeBytes { try movie.add(isWhole ? $0 : nil, place, until: .max) }
+            try picture.withUnsafeBytes {
+                try movie.add(isWhole ? $0 : nil, damage: isWhole ? nil : "torn", place, until: .max)
+            }
         }
         #expect(movie.lost == 3 && movie.nextPicture == 11)
         let made = try movie.finish(LivePhotoWindow(moment: 7 * Self.frame)) { start, end in

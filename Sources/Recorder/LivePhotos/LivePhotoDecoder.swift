@@ -11,6 +11,8 @@ final class LivePhotoDecoder {
     // What a picture is given in: made once.
     private var regions = [UnsafeRawBufferPointer(start: nil, count: 0)]
     private var used = [0]
+    /// Why the last one that was damaged could not be decoded.
+    private(set) var damage: String?
     /// That which the buffer has; nil: none.
     private var decoded: UInt64?
 
@@ -57,7 +59,12 @@ final class LivePhotoDecoder {
         if decoded == number { return buffer.bytes }
         decoded = nil
         (regions[0], used[0]) = (jpeg, jpeg.count)
-        guard let bytes = try? converter.convert(regions, bytesUsed: used, into: buffer), bytes > 0 else { return nil }
+        do throws(ConversionError) {
+            _ = try converter.convert(regions, bytesUsed: used, into: buffer)
+        } catch {
+            damage = "\(error)"
+            return nil
+        }
         decoded = number
         return buffer.bytes
     }

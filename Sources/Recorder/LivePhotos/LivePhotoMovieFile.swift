@@ -27,6 +27,8 @@ final class LivePhotoMovieFile {
     private(set) var nextSound: UInt64 = 0
     /// Pictures that were held no more, or damaged, or came too late.
     private(set) var lost: UInt64 = 0
+    /// Of one that was damaged: why it could not be decoded.
+    private var damage: String?
     /// nil: where it begins isn't known yet.
     private var writer: MovieWriter?
     /// Of its first picture.
@@ -79,14 +81,17 @@ final class LivePhotoMovieFile {
 
     /// Writes a decoded picture, which is shown until that time at the latest.
     ///
-    /// - Parameter picture: nil: it is damaged.
+    /// - Parameters:
+    ///   - picture: nil: it is damaged.
+    ///   - damage: why, then.
     func add(
-        _ picture: UnsafeRawBufferPointer?, _ place: LivePhotoBuffer.Place, until end: Instant
+        _ picture: UnsafeRawBufferPointer?, damage: String?, _ place: LivePhotoBuffer.Place, until end: Instant
     ) throws(BusError) {
         lost += place.number - nextPicture
         nextPicture = place.number + 1
         guard let picture, let writer else {
             lost += 1
+            self.damage = damage
             return
         }
         writer.endSession(atSourceTime: end)
@@ -134,7 +139,9 @@ final class LivePhotoMovieFile {
         }
         try check(writer)
         let statistics = writer.statistics
-        guard statistics.frames > 0 else { throw .livePhotoMovie("none of its pictures could be decoded") }
+        guard statistics.frames > 0 else {
+            throw .livePhotoMovie("none of its pictures could be decoded" + (damage.map { ": \($0)" } ?? ""))
+        }
         let taken = taken(earliest, window.end)
         return LivePhotoMovie(
             identifier: photo.identifier, dimensions: size, bytes: Int(statistics.recordedFileSize),

@@ -270,7 +270,8 @@ final class LivePhotoThread: @unchecked Sendable {
             let began = MonotonicClock.now()
             outcome = past.withPicture(from: picture.number) { place, jpeg in
                 Result { () throws(BusError) in
-                    try movie.add(decoder.decode(jpeg, number: place.number), place, until: end)
+                    let picture = decoder.decode(jpeg, number: place.number)
+                    try movie.add(picture, damage: decoder.damage, place, until: end)
                 }
             }
             figures.busy += MonotonicClock.now() - began
