@@ -42,9 +42,15 @@ public struct PhotoResolution: Hashable, Sendable {
 
     /// Bytes that all files have together at least; nil: that shows only when they are made.
     public var leastBytes: Int64? {
-        guard format == .dng, let samples = pixelFormat.rawSamples else { return nil }
+        let bits = pixelFormat.rawSamples?.bits
+        let samples: Int64
+        switch format {
+        case .dng where bits != nil: samples = 1
+        case .tiff: samples = pixelFormat.kind == .grey || pixelFormat.kind == .depth ? 1 : 3
+        default: return nil
+        }
         // They are stored one by one, without compression.
-        return Int64(dimensions.area) * (samples.bits > 8 ? 2 : 1) * Int64(photos)
+        return Int64(dimensions.area) * samples * (bits ?? 8 > 8 ? 2 : 1) * Int64(photos)
     }
 }
 

@@ -270,5 +270,12 @@ import Testing
             raw.pixelFormat = try #require(PixelFormat(name))
             #expect(raw.leastBytes == Int64(640 * 480 * bytes * 3), "\(name)")
         }
+        raw.format = .tiff
+        for (name, bytes) in [("YUYV", 3), ("RGGB", 3), ("RG12", 6), ("GREY", 1), ("Y10", 2), ("Z16", 2)] {
+            raw.pixelFormat = try #require(PixelFormat(name))
+            #expect(raw.leastBytes == Int64(640 * 480 * bytes * 3), "\(name)")
+        }
+        raw.format = .png
+        #expect(raw.leastBytes == nil, "it is compressed")
     }
 }
