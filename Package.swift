@@ -215,8 +215,8 @@ let package = Package(
         tests(
             "KernelTests",
             [
-                "BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
-                "LinuxIO", "PhotoFile", "Video4Linux", "ZeroMQ",
+                "BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "Imaging",
+                "JSON", "LinuxIO", "PhotoFile", "Video4Linux", "ZeroMQ",
             ]),
         tests(
             "LibrarianTests",
