@@ -194,7 +194,7 @@ final class PictureTrack {
             else { throw Self.tooShort(payload, layout) }
             var planes = ImagePlanes()
             for (index, plane) in layout.planes.enumerated() { planes[index] = (base + plane.offset, plane.stride) }
-            let size = settings.isFitted ? Self.fit(layout.dimensions, settings) : nil
+            let size = settings.isFitted ? fit(layout.description, settings) : nil
             try encoder.encode(planes, source, at: time, asKeyFrame: beginsFragment, size: size) {
                 (packet) throws(MediaError) in
                 try muxer.write(packet, to: track, duration: duration)
@@ -211,7 +211,13 @@ final class PictureTrack {
         return max(min(duration, end - time), Self.leastDuration)
     }
 
-    private static func fit(_ shape: Dimensions, _ settings: VideoSettings) -> VideoEncoder.Size {
+    // As it is shown with the movie's pixels.
+    private func fit(_ description: FormatDescription, _ settings: VideoSettings) -> VideoEncoder.Size {
+        let (own, movies) = (PixelShape(description), encoder?.settings.pixelShape ?? .square)
+        var shape = description.dimensions
+        let width = shape.width * own.width * movies.height / max(1, own.height * movies.width)
+        // What nobody could show is not believed.
+        if (1...16384).contains(width) { shape.width = width }
         let fitted = PictureCanvas.fit(shape, into: Dimensions(width: settings.width, height: settings.height))
         return VideoEncoder.Size(width: fitted.width, height: fitted.height)
     }
