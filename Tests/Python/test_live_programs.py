@@ -172,8 +172,14 @@ class Programs(LiveTestCase):
                     self.assertTrue(process.stdout.readline())
                 process.send_signal(signal.SIGINT)
                 _, errors = process.communicate(timeout=TIMEOUT)
-                self.assertEqual(errors, "")
+                self.assertEqual(self.IGNORED.sub("", errors), "")
                 self.assertEqual(process.returncode, 130)
+
+    # A signal that comes while pyzmq frees a message: nothing of ours can catch it, and Python goes on with it.
+    IGNORED = re.compile(
+        r"(?:Traceback \(most recent call last\):\n(?:  .*\n)*KeyboardInterrupt:? ?\n)?"
+        r"Exception ignored in: 'zmq\..*\nTraceback \(most recent call last\):\n(?:  .*\n)*KeyboardInterrupt:? ?\n"
+    )
 
     def test_an_example_says_why_its_lock_ended(self) -> None:
         if os.geteuid() != 0:
