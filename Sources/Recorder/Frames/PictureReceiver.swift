@@ -108,8 +108,7 @@ final class PictureReceiver: @unchecked Sendable {
         case .refused(let reason):
             wait.begin(reason)
             let isOutOfMemory = reason.data["missing"] == "ring"
-            // Its pictures can't be used.
-            let isDamaged = reason.reason == .internalError && !isOutOfMemory
+            let isDamaged = reason.data["damaged"] == true
             let isTold = reason.reason == .limitExceeded || isOutOfMemory || isDamaged && request.live != nil
             mailbox.setRefusal(isTold ? reason : nil)
             // A movie that runs waits for others.

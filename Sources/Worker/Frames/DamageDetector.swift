@@ -5,7 +5,8 @@ import Imaging
 /// Finds damaged and short frames, which are counted and not passed on: to nobody, whatever form of them is wanted.
 ///
 /// Drivers mark the damage that they notice. A JPEG picture without its beginning is damaged. One without its end may
-/// lack nothing else, as all pictures of some cameras: it is decoded to know, and gets its end. A stream's first
+/// lack nothing else, as all pictures of some cameras: it is decoded to know, until so many were whole that the camera
+/// is known to leave it out, and gets its end. A stream's first
 /// picture is decoded, too, and those that follow on one which turned out to be undecodable; all others are believed,
 /// since decoding costs much.
 struct DamageDetector {
@@ -15,9 +16,16 @@ struct DamageDetector {
     private var checker: JPEGChecker?
     /// So many pictures are decoded before others are believed.
     private var doubts = 1
+    /// Whole pictures without an end, one after the other: of a camera that leaves it out always.
+    private var endless = 0
+    /// The same for pictures of another size than the layout's.
+    private var other: (dimensions: Dimensions, checker: JPEGChecker)?
 
     /// Whole pictures in a row after which a camera is believed again.
     private static let doubtsAfterDamage = 30
+    /// Pixels of a picture that is larger than its format, as far as one is believed: to find out what is behind a
+    /// header takes as much memory as it says.
+    private static let mostPixels = 3840 * 2160
 
     init(_ layout: FrameLayout) {
         self.layout = layout
@@ -25,21 +33,29 @@ struct DamageDetector {
     }
 
     /// One of its pictures has turned out to be damaged.
-    mutating func doubt() { doubts = Self.doubtsAfterDamage }
+    mutating func doubt() {
+        doubts = Self.doubtsAfterDamage
+        endless = 0
+    }
 
     /// The size of a JPEG picture that is whole, and has another size than its format says; nil: it has that size.
-    func otherSize(
+    mutating func otherSize(
         _ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]
     ) -> Dimensions? {
         guard isJPEG, !metadata.isCorrupt, let region = regions.first, let used = metadata.bytesUsed.first,
             used <= region.count,
             let size = JPEGStream.dimensions(of: UnsafeRawBufferPointer(rebasing: region[..<used])),
-            size != layout.dimensions
+            size != layout.dimensions, max(size.width, size.height) <= 16384,
+            size.area <= max(Self.mostPixels, layout.dimensions.area)
         else { return nil }
         // It may just be damaged there.
-        var other = layout
-        other.dimensions = size
-        return (try? JPEGChecker(other).check(regions, bytesUsed: metadata.bytesUsed)) == nil ? nil : size
+        if other?.dimensions != size {
+            var layout = layout
+            layout.dimensions = size
+            other = (try? JPEGChecker(layout)).map { (size, $0) }
+        }
+        guard let other, (try? other.checker.check(regions, bytesUsed: metadata.bytesUsed)) != nil else { return nil }
+        return size
     }
 
     /// What is wrong with a frame; nil: it is whole.
@@ -57,11 +73,15 @@ struct DamageDetector {
         }
         let picture = UnsafeRawBufferPointer(rebasing: region[..<used])
         guard JPEGStream.hasStart(picture) else { return "it doesn't begin as a JPEG picture" }
-        if doubts == 0, JPEGStream.hasEnd(picture) { return nil }
+        let hasEnd = JPEGStream.hasEnd(picture)
+        if hasEnd { endless = 0 }
+        // Without that, each picture of some cameras would be decoded here.
+        if doubts == 0, hasEnd || endless > Self.doubtsAfterDamage { return nil }
         if checker == nil { checker = try? JPEGChecker(layout) }
         do throws(ConversionError) {
             try checker?.check(regions, bytesUsed: metadata.bytesUsed)
             doubts = max(0, doubts - 1)
+            if !hasEnd { endless += 1 }
             return nil
         } catch {
             switch error {

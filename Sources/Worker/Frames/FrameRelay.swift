@@ -5,6 +5,7 @@ import CaptureSources
 import Delivery
 import FrameRing
 import Imaging
+import JSON
 import LinuxIO
 import ZeroMQ
 
@@ -58,7 +59,7 @@ final class FrameRelay {
     private var damageRun = DamageRun()
     /// Why none of the device's frames can be used; nil: some can, or none comes.
     var damage: BusError? {
-        damageRun.why.map { BusError(.internalError, "The frames of \(device) are damaged: \($0)") }
+        damageRun.why.map { .damagedFrames("The frames of \(device) are damaged: \($0)") }
     }
     /// ``damage`` has changed.
     var onDamageChange: (() -> Void)?
@@ -266,7 +267,7 @@ final class FrameRelay {
         switch output.making {
         case .impossible(let why): why
         case .converted:
-            output.failure.map { BusError(.internalError, "The device's frames can't be converted: \($0)") }
+            output.failure.map { .damagedFrames("The device's frames can't be converted: \($0)") }
         case .idle, .passThrough: nil
         }
     }
@@ -451,5 +452,12 @@ final class FrameRelay {
 
     private func attempt(_ send: () throws(ZeroMQError) -> Void) {
         do throws(ZeroMQError) { try send() } catch { onFailure?(error) }
+    }
+}
+
+extension BusError {
+    /// Nothing can be made of what the device delivers. Other failures of the device pass by themselves.
+    fileprivate static func damagedFrames(_ message: String) -> BusError {
+        BusError(.internalError, message, ["damaged": true])
     }
 }

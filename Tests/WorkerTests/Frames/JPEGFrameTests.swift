@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Imaging
 import JSON
 import Testing
 
@@ -49,6 +50,33 @@ struct JPEGFrameTests {
             dropped.append(frame.header["dropped"]?.integer ?? -1)
         }
         #expect(dropped[1] - dropped[0] == 3 && dropped[2] - dropped[1] == 3)
+    }
+
+    @Test("a header that would take a lot of memory to look behind is not believed")
+    func enormous() throws {
+        let layout = try #require(FrameLayout.packed(.motionJPEG, Dimensions(width: 64, height: 48)))
+        let whole = try TestPicture.jpeg(luma: 20)
+        let size = try #require(whole.withUnsafeBytes { JPEGStream.dimensions(of: $0) })
+        var header = try #require(whole.indices.dropLast(8).first { whole[$0] == 0xFF && whole[$0 + 1] == 0xC0 })
+        header += 5
+        func found(_ jpeg: [UInt8], _ layout: FrameLayout) -> Dimensions? {
+            var (judge, jpeg) = (DamageDetector(layout), jpeg)
+            return jpeg.withUnsafeMutableBytes { bytes in
+                let slot = FrameSlot(index: 0, regions: [bytes])
+                slot.bytesUsed[0] = bytes.count
+                return judge.otherSize(slot.metadata, [UnsafeRawBufferPointer(bytes)])
+            }
+        }
+        // The picture itself is whole, in whatever format it comes.
+        #expect(found(whole, layout) == (size == layout.dimensions ? nil : size))
+        for (width, height) in [(32768, 32768), (65535, 65535), (16384, 16384), (20000, 1)] {
+            var jpeg = whole
+            jpeg[header] = UInt8(height >> 8)
+            jpeg[header + 1] = UInt8(height & 0xFF)
+            jpeg[header + 2] = UInt8(width >> 8)
+            jpeg[header + 3] = UInt8(width & 0xFF)
+            #expect(found(jpeg, layout) == nil)
+        }
     }
 
     @Test("a picture that is torn in its middle is left out, and told only where no other comes")
