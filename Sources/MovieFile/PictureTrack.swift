@@ -39,6 +39,8 @@ final class PictureTrack {
     private let keepsLast: Bool
     private let packedLayout: FrameLayout?
     private let fileType: MovieFileType
+    /// Raw samples of two bytes have the other one first in the file.
+    private let swapsBytes: Bool
     private var track: Muxer.Track?
     private var lastTime: Int64?
     private var largest: Int
@@ -51,6 +53,7 @@ final class PictureTrack {
     ) throws(MediaError) {
         self.video = video
         self.fileType = fileType
+        swapsBytes = Self.swapsBytes(video, fileType)
         self.keepsLast = keepsLast
         self.frameRate = frameRate
         frameDuration = Int64(1_000_000_000 / frameRate)
@@ -298,8 +301,7 @@ final class PictureTrack {
         return UnsafeRawBufferPointer(room)
     }
 
-    /// Raw samples of two bytes have the other one first in the file.
-    private var swapsBytes: Bool {
+    private static func swapsBytes(_ video: MovieVideo, _ fileType: MovieFileType) -> Bool {
         guard case .raw(let layout) = video, layout.pixelFormat.rawSamples?.packing == .words else { return false }
         return fileType.rawFormat(layout.pixelFormat)?.isSwapped ?? false
     }

@@ -153,6 +153,13 @@ struct PlanTests {
         #expect(try Self.isRefused(.grey16, Self.request(.mkv, .raw)))
         #expect(try Self.isRefused(.grey, Self.request(.mov, .raw)))
         #expect(try Self.isRefused(.nv12FullRange, Self.request(.mov, .ffv1)), "mov has no word for full range")
+        var full = try Self.ring(.yuyv)
+        full.extensions?.color.range = .full
+        for codec in [MovieRequest.Video.Codec.raw, .passThrough] {
+            let decision = PictureTrackPlan.decide(full, Self.request(.mov, codec), isAskedFor: false)
+            if case .refuse = decision { continue }
+            Issue.record("\(codec): \(decision)")
+        }
         #expect(try Self.asked(.motionJPEG, Self.request(.mkv, .ffv1)) == "bgr")
         #expect(try Self.asked(.motionJPEG, Self.request(.mkv, .raw)) == "yuyv")
         #expect(try Self.isRefused(.bayerRGGB10Packed, Self.request(.mkv, .ffv1)), "it is unpacked nowhere")

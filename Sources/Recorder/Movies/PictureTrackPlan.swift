@@ -64,6 +64,12 @@ struct PictureTrackPlan: Hashable, Sendable {
                         "\(holder) can't say that stored pictures have to be turned; use mp4 or mov, or h264, which "
                             + "turns them"))
             }
+            if kind == .raw || kind == .lossless, request.fileType == .mov, !format.isRGB, format.rawSamples == nil,
+                layout.description.color.range == .full
+            {
+                return .refuse(
+                    .invalidParams("codec", "a mov file can't say that these pictures are in full range; use mkv"))
+            }
             return .record(PictureTrackPlan(kind: kind, layout: layout))
         }
         func ask(_ encoding: Rendition.Encoding, _ size: Dimensions? = nil) -> Decision {
@@ -109,13 +115,6 @@ struct PictureTrackPlan: Hashable, Sendable {
             guard held == nil else {
                 // These lose nothing when they are turned; luma and chroma may.
                 if isTurned, !tellsTurns, let encoding = format.turnable { return ask(encoding) }
-                if request.fileType == .mov, !format.isRGB, format.rawSamples == nil,
-                    layout.description.color.range == .full
-                {
-                    return .refuse(
-                        .invalidParams(
-                            "codec", "a mov file can't say that these pictures are in full range; use mkv"))
-                }
                 return asIs(isRaw ? .raw : .lossless)
             }
             guard request.fileType != .mp4 else {
