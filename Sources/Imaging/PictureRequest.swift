@@ -65,8 +65,10 @@ public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusE
     )
     let keepsOdd = rendition.encoding == .jpeg && size == device
     if even || (rendition.encoding == .jpeg && !keepsOdd) {
-        if isDerived.width { size.width = roundedDown(size.width) }
-        if isDerived.height { size.height = roundedDown(size.height) }
+        // No bound may be exceeded; pixels that share chroma need two.
+        let least = rendition.isFitted && !even ? 1 : 2
+        if isDerived.width { size.width = roundedDown(size.width, least: least) }
+        if isDerived.height { size.height = roundedDown(size.height, least: least) }
     }
 
     let least = even ? 2 : 1
@@ -123,7 +125,9 @@ private func proportional(_ length: Int, _ part: Int, _ whole: Int) -> Int {
     return max(1, (product + whole / 2) / whole)
 }
 
-private func roundedDown(_ length: Int) -> Int { length > 2 && length < Int.max ? length & ~1 : max(length, 2) }
+private func roundedDown(_ length: Int, least: Int) -> Int {
+    length > 2 && length < Int.max ? length & ~1 : max(length, least)
+}
 
 private func clamped(_ size: Dimensions, to device: Dimensions, even: Bool) -> Dimensions {
     func fit(_ length: Int, _ most: Int) -> Int {

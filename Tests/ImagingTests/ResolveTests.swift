@@ -41,7 +41,7 @@ private func rendition(_ encoding: Rendition.Encoding, _ width: Int?, _ height: 
         (Rendition.Encoding.jpeg, 1920, 0, 1280, 720), (.jpeg, 0, 4000, 1280, 720), (.bgr, 960, 0, 960, 540),
         (.bgr, 0, 360, 640, 360), (.gray, 300, 300, 300, 169), (.gray, 4000, 90, 160, 90), (.jpeg, 300, 300, 300, 168),
         (.nv12, 301, 0, 300, 168), (.jpeg, 1280, 720, 1280, 720), (.bgr, 1, 1, 1, 1), (.yuyv, 1, 1, 2, 2),
-        (.rgb, Int.max, 7, 12, 7),
+        (.rgb, Int.max, 7, 12, 7), (.jpeg, 1, 0, 1, 1), (.jpeg, 2000, 1, 2, 1),
     ])
     func fitsIntoBounds(
         _ encoding: Rendition.Encoding, _ width: Int, _ height: Int, _ wantedWidth: Int, _ wantedHeight: Int
