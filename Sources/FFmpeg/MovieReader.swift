@@ -168,7 +168,10 @@ public final class MovieReader {
         for _ in 0..<Self.patience {
             if let filter {
                 let result = av_bsf_receive_packet(filter, packet)
-                if result == 0 { return item(of: packet) }
+                if result == 0 {
+                    parse(packet)
+                    return item(of: packet)
+                }
                 if result == cffmpeg_end_of_file() { return nil }
                 guard result == cffmpeg_again() else {
                     undecodable += 1
@@ -239,13 +242,17 @@ public final class MovieReader {
     /// has said it.
     public var pictureSize: (width: Int, height: Int)? {
         if delivery == .pictures { return frame.map { (Int($0.pointee.width), Int($0.pointee.height)) } }
-        guard let parser, let codec, let packet else { return nil }
+        guard let parser = parser?.pointee, parser.width > 0 else { return nil }
+        return (Int(parser.width), Int(parser.height))
+    }
+
+    private func parse(_ packet: UnsafeMutablePointer<AVPacket>) {
+        guard let parser, let codec else { return }
         var data: UnsafeMutablePointer<UInt8>?
         var bytes: Int32 = 0
         _ = av_parser_parse2(
             parser, codec, &data, &bytes, packet.pointee.data, packet.pointee.size, packet.pointee.pts,
             packet.pointee.dts, packet.pointee.pos)
-        return parser.pointee.width > 0 ? (Int(parser.pointee.width), Int(parser.pointee.height)) : nil
     }
 
     /// Writes the last picture, converted and scaled if it has to be.

@@ -37,7 +37,10 @@ public final class ReplayCamera: UncontrolledSource {
     public func open() throws(SourceError) -> DeviceDescription {
         var material = try ReplayMaterial(path, rate: rate)
         guard state.ended != material.signature else { throw Self.ended(path) }
-        if let rest = state.rest, rest.signature == material.signature { material.dimensions = rest.dimensions }
+        if let rest = state.rest {
+            let isOfThis = rest.signature == material.signature && rest.pixelFormat == selection?.pixelFormat
+            if isOfThis { material.dimensions = rest.dimensions } else { state.rest = nil }
+        }
         let formats = material.formats
         self.material = material
         let isKnown = formats.contains {

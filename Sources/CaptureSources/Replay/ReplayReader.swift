@@ -177,7 +177,7 @@ private final class PictureReplayReader: ReplayReader {
         guard let picture = try? MovieReader(paths[index], delivers: .pictures), let item = try? picture.next() else {
             return false
         }
-        orientation = ReplayMaterial.orientation(picture.track, paths[index])
+        if image != nil { orientation = ReplayMaterial.orientation(picture.track, paths[index]) }
         reader = picture
         return !item.isDamaged
     }
