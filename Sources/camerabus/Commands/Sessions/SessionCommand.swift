@@ -155,7 +155,15 @@ extension SessionCommand {
             // This process ends at once.
             let params = wishes.params.merging(["detached": true]) { _, detached in detached }
             var session = try await client.createSession(params, timeout: timeout)
-            if start { session = try await client.startSession(session.id, timeout: timeout) }
+            if start {
+                do {
+                    session = try await client.startSession(session.id, timeout: timeout)
+                } catch {
+                    // Nobody knows its id.
+                    _ = try? await client.deleteSession(session.id, timeout: timeout)
+                    throw error
+                }
+            }
             try SessionCommand.tell(session, options)
         }
     }
