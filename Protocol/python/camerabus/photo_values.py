@@ -42,7 +42,7 @@ class Photo:
     index: int = 0
     #: `jpeg`, `dng`, `png` or `tiff`.
     fileType: str = ""
-    #: Pixels, as they are stored: the file says how they are to be turned.
+    #: Pixels, as they are stored: of JPEG and DNG the file says how they are to be turned.
     width: int = 0
     height: int = 0
     #: The file's size.
