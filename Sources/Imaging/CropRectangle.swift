@@ -9,6 +9,10 @@ struct CropRectangle: Hashable {
 
     var dimensions: Dimensions { Dimensions(width: width, height: height) }
 
+    init(left: Int, top: Int, width: Int, height: Int) {
+        (self.left, self.top, self.width, self.height) = (left, top, width, height)
+    }
+
     /// The middle of a picture, so many times less wide and high, rounded to whole blocks of pixels that share their
     /// colour.
     ///

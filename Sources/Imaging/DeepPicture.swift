@@ -51,6 +51,8 @@ final class DeepPicture {
     private let layout: FrameLayout
     private let bits: Int
     private let isSwapped: Bool
+    /// What is taken of the frame.
+    private let part: CropRectangle
     /// The frame's samples, scaled to 16 bits.
     private let samples: PlaneMemory
     /// Of Bayer: red, green and blue at the frame's size, from the samples.
@@ -62,12 +64,18 @@ final class DeepPicture {
     private let turned: [PlaneMemory]
 
     /// nil for frames that have no more than 8 bits a sample.
-    init?(_ reader: FrameReader, _ request: PictureRequest, _ layout: FrameLayout) throws(ConversionError) {
+    ///
+    /// - Parameter part: of a Bayer frame, from the other pixels of which it gets its colours; nil: all.
+    init?(
+        _ reader: FrameReader, _ request: PictureRequest, _ layout: FrameLayout, part: CropRectangle?
+    ) throws(ConversionError) {
         guard let (image, bits) = reader.format.deep else { return nil }
         (self.reader, self.request, self.layout, self.bits) = (reader, request, layout, bits)
         isSwapped = image.isSwapped
-        let (size, wanted, made) = (reader.dimensions, request.unturned, request.dimensions)
-        samples = try PlaneMemory(width: size.width * 2, height: size.height)
+        let (whole, wanted, made) = (reader.dimensions, request.unturned, request.dimensions)
+        self.part = part ?? CropRectangle(left: 0, top: 0, width: whole.width, height: whole.height)
+        let size = self.part.dimensions
+        samples = try PlaneMemory(width: whole.width * 2, height: whole.height)
         let count = image.isBayer && request.encoding == .rgb48 ? 3 : 1
         func memory(_ size: Dimensions) throws(ConversionError) -> [PlaneMemory] {
             var planes: [PlaneMemory] = []
@@ -75,8 +83,8 @@ final class DeepPicture {
             return planes
         }
         if image.isBayer {
-            let scaler = try Self.scaler(image, size, .rgb48, size)
-            colours = (scaler, try PlaneMemory(width: size.width * 6, height: size.height))
+            let scaler = try Self.scaler(image, whole, .rgb48, whole)
+            colours = (scaler, try PlaneMemory(width: whole.width * 6, height: whole.height))
             planes = try memory(size)
         } else {
             (colours, planes) = (nil, [samples])
@@ -115,12 +123,13 @@ final class DeepPicture {
                     ImagePlanes(samples.base, stride: samples.stride),
                     to: ImagePlanes(memory.base, stride: memory.stride))
             }
-            for line in 0..<size.height {
+            for line in 0..<part.height {
+                let source = memory.line(line + part.top) + 6 * part.left
                 if planes.count == 3 {
                     WordKernels.split(
-                        memory.line(line), planes[0].line(line), planes[1].line(line), planes[2].line(line), size.width)
+                        source, planes[0].line(line), planes[1].line(line), planes[2].line(line), part.width)
                 } else {
-                    WordKernels.luma(memory.line(line), into: planes[0].line(line), count: size.width)
+                    WordKernels.luma(source, into: planes[0].line(line), count: part.width)
                 }
             }
         }

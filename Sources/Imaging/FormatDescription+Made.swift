@@ -22,9 +22,9 @@ extension FormatDescription {
 
     /// Pixels become wider or higher where the picture is stretched, and are turned with it.
     private func aspect(of request: PictureRequest) -> FormatExtensions.Ratio {
-        let to = request.unturned
+        let (from, to) = (request.crop?.dimensions ?? dimensions, request.unturned)
         let made = extensions.pixelAspectRatio.stretched(
-            from: (dimensions.width, dimensions.height), to: (to.width, to.height))
+            from: (from.width, from.height), to: (to.width, to.height))
         guard request.orientation.swapsSides else { return made }
         return FormatExtensions.Ratio(made.denominator, made.numerator) ?? made
     }

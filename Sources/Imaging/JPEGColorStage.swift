@@ -20,6 +20,8 @@ final class JPEGColorStage {
         _ colors: JPEGHeader.Colors, _ dimensions: Dimensions, _ scale: JPEGScale, _ request: PictureRequest
     ) throws(ConversionError) {
         (self.colors, self.scale) = (colors, scale)
+        var request = request
+        request.crop = request.crop.map { $0.divided(by: scale.rawValue) ?? $0 }
         size = Dimensions(width: scale.scaled(dimensions.width), height: scale.scaled(dimensions.height))
         guard let layout = FrameLayout.packed(.rgb24, size) else { throw .failed("a picture of \(size) can't be") }
         do throws(BusError) {

@@ -27,6 +27,7 @@ final class JPEGConverter {
         var zoom: Int?
         var part: Part?
         var memory: PlanarMemory
+        var cut: PictureCut?
         var scaler: PlanarScaler
         var finish: PictureFinish
     }
@@ -40,6 +41,18 @@ final class JPEGConverter {
         var scale: JPEGScale
         /// Of the decoded picture.
         var rectangle: CropRectangle
+
+        init(scale: JPEGScale, rectangle: CropRectangle) {
+            (self.scale, self.rectangle) = (scale, rectangle)
+        }
+
+        /// - Parameter crop: of the whole picture.
+        init(_ crop: CropRectangle, for wanted: Dimensions) {
+            let parts = JPEGScale.allCases.sorted().compactMap { scale in
+                crop.divided(by: scale.rawValue).map { Part(scale: scale, rectangle: $0) }
+            }
+            self = parts.first { $0.rectangle.dimensions.holds(wanted) } ?? Part(scale: .full, rectangle: crop)
+        }
     }
 
     init(_ dimensions: Dimensions, _ request: PictureRequest) throws(ConversionError) {
@@ -47,12 +60,16 @@ final class JPEGConverter {
         self.request = request
         decompressor = try failing { () throws(JPEGError) in try JPEGDecompressor() }
         let wanted = request.unturned
-        if request.encoding == .jpeg, request.keepsQuality, wanted == dimensions, let wish = request.orientation.jpeg {
+        if request.encoding == .jpeg, request.keepsQuality, request.crop == nil, wanted == dimensions,
+            let wish = request.orientation.jpeg
+        {
             transform = (try failing { () throws(JPEGError) in try JPEGTransformer() }, wish)
         } else {
             transform = nil
         }
-        scale = JPEGScale.allCases.sorted().first { $0.scaled(dimensions).holds(wanted) } ?? .full
+        scale =
+            request.crop.map { Part($0, for: wanted).scale }
+            ?? JPEGScale.allCases.sorted().first { $0.scaled(dimensions).holds(wanted) } ?? .full
     }
 
     func convert(
@@ -75,7 +92,23 @@ final class JPEGConverter {
         let decoded = scale.scaled(dimensions)
         guard header.colors != .inks else { return try convert(jpeg, header, zoom: zoom, into: output) }
 
-        if isWhole, decoded == request.unturned, let format = request.encoding.packedFormat {
+        let crop = request.crop.map { Part($0, for: request.unturned) }
+        if isWhole, let crop, crop.rectangle.dimensions == request.unturned, let format = request.encoding.packedFormat
+        {
+            let stride = decoded.width * format.bytesPerPixel
+            try unturned.reserve(stride * decoded.height)
+            let warning = try decoding { () throws(JPEGError) in
+                try decompressor.decompress(
+                    jpeg, header: header, scale: scale, format: format, stride: stride, to: unturned.room)
+            }
+            try judge(warning, jpeg)
+            unturned.setCount(stride * decoded.height)
+            let start = crop.rectangle.top * stride + crop.rectangle.left * format.bytesPerPixel
+            return try output.setTurned(
+                UnsafeRawBufferPointer(rebasing: unturned.bytes.dropFirst(start)), stride: stride,
+                bytesPerPixel: format.bytesPerPixel, request, layout)
+        }
+        if isWhole, crop == nil, decoded == request.unturned, let format = request.encoding.packedFormat {
             let isTurned = request.orientation != .upright
             let stride = isTurned ? decoded.width * format.bytesPerPixel : layout.planes[0].stride
             let target = isTurned ? unturned : output
@@ -106,7 +139,7 @@ final class JPEGConverter {
         }
         try judge(warning, jpeg)
         let whole = stage.memory.picture(.full, .bt601)
-        let picture = try stage.scaler.scale(stage.part.map { whole.part($0.rectangle) } ?? whole)
+        let picture = try stage.scaler.scale(try stage.cut?.cut(whole) ?? whole)
         try stage.finish.write(picture, into: output)
     }
 
@@ -128,6 +161,10 @@ final class JPEGConverter {
     }
 
     private func part(_ subsampling: ChromaSubsampling, _ zoom: Int) -> Part {
+        if let crop = request.crop {
+            let middle = CropRectangle(middleOf: dimensions, zoom: zoom, block: .s444)
+            return Part(crop.zoomed(into: middle, of: dimensions), for: request.unturned)
+        }
         let block = ChromaLayout(subsampling) ?? .s444
         func part(_ scale: JPEGScale) -> Part {
             Part(
@@ -139,7 +176,7 @@ final class JPEGConverter {
 
     private func stage(_ subsampling: ChromaSubsampling, zoom: Int?) throws(ConversionError) -> Stage {
         if let stage, stage.subsampling == subsampling, stage.zoom == zoom { return stage }
-        let part = zoom.map { self.part(subsampling, $0) }
+        let part = zoom.map { self.part(subsampling, $0) } ?? request.crop.map { Part($0, for: request.unturned) }
         if stage?.subsampling == subsampling, stage?.part == part {
             stage?.zoom = zoom
             if let stage { return stage }
@@ -147,7 +184,10 @@ final class JPEGConverter {
         let scale = part?.scale ?? scale
         let decoded = scale.scaled(dimensions)
         let taken = part?.rectangle.dimensions ?? decoded
-        let chroma = ChromaLayout(subsampling)
+        let cut = try part.map { (part) throws(ConversionError) in
+            try PictureCut(part.rectangle, chroma: ChromaLayout(subsampling))
+        }
+        let chroma = cut == nil ? ChromaLayout(subsampling) : cut?.chroma
         let orientation = request.orientation
         let isScaled = taken != request.unturned || scale != .full
         let wanted = PictureTurner.chroma(
@@ -163,10 +203,11 @@ final class JPEGConverter {
         } else {
             // What was needed before is not needed at the same time.
             stage = nil
-            memory = try PlanarMemory(width: decoded.width, height: decoded.height, chroma: chroma)
+            memory = try PlanarMemory(
+                width: decoded.width, height: decoded.height, chroma: ChromaLayout(subsampling))
         }
         let made = Stage(
-            subsampling: subsampling, zoom: zoom, part: part, memory: memory,
+            subsampling: subsampling, zoom: zoom, part: part, memory: memory, cut: cut,
             scaler: try PlanarScaler(from: taken, chroma: chroma, to: request.unturned, chroma: unturned),
             finish: try .make(request, chroma: wanted, range: .full, matrix: .bt601, known: [known]))
         stage = made

@@ -19,11 +19,11 @@ public final class PictureConverter {
     private var middle: (part: CropRectangle, way: Way)?
 
     private enum Way {
-        case planar(FrameUnpacker, PlanarScaler, PictureFinish)
+        case planar(FrameUnpacker, PictureCut?, PlanarScaler, PictureFinish)
         /// RGB to RGB, in one go.
         case scaler(ScalerStage)
-        /// The same, and then turned.
-        case turnedScaler(ScalerStage, PictureRequest)
+        /// The same, and then turned, or cut out.
+        case turnedScaler(ScalerStage, CropRectangle?, PictureRequest)
         case jpeg(FrameReader, JPEGConverter)
         /// Samples of 16 bits, of frames that have more than 8.
         case deep(DeepPicture)
@@ -49,7 +49,7 @@ public final class PictureConverter {
             narrow = try PictureConverter(from: layout, to: request)
         }
         do {
-            whole = try Self.way(reader, request, outputLayout, narrow: narrow)
+            whole = try Self.way(reader, request, outputLayout, part: request.crop, narrow: narrow)
         } catch {
             throw BusError(
                 .formatUnsupported,
@@ -73,16 +73,26 @@ public final class PictureConverter {
     }
 
     /// - Parameters:
+    ///   - part: of the frame; nil: all of it.
     ///   - narrow: makes the same of 8 bits, where 16 are asked for.
     ///   - known: what planes went through last until now.
     private static func way(
-        _ reader: FrameReader, _ request: PictureRequest, _ layout: FrameLayout, narrow: PictureConverter? = nil,
-        known: [PictureFinish?] = []
+        _ frame: FrameReader, _ request: PictureRequest, _ layout: FrameLayout, part: CropRectangle?,
+        narrow: PictureConverter? = nil, known: [PictureFinish?] = []
     ) throws(ConversionError) -> Way {
         if let narrow { return .widened(narrow, PictureBuffer()) }
-        if request.encoding.isDeep, let picture = try DeepPicture(reader, request, layout) { return .deep(picture) }
         let isRGB = request.encoding == .bgr || request.encoding == .rgb
-        let size = reader.dimensions
+        var reader = frame
+        var inner: CropRectangle?
+        if let part, frame.format != .jpeg {
+            let outer = part.widened(by: frame.format.margin, within: frame.dimensions).grown(to: frame.format.grain)
+            reader = frame.part(outer)
+            if outer != part { inner = part.within(outer) }
+        }
+        if request.encoding.isDeep, let picture = try DeepPicture(reader, request, layout, part: inner) {
+            return .deep(picture)
+        }
+        let size = inner?.dimensions ?? reader.dimensions
         // Chroma of half the width and height is still as fine as a picture of at most that size needs, and scaling it
         // takes a quarter of the time that libswscale takes from RGB to RGB.
         let wanted = request.unturned
@@ -93,27 +103,34 @@ public final class PictureConverter {
         case .packedRGB, .converted, .deepBayer: isFromRGB = true
         default: break
         }
-        if isFromRGB, isRGB, !isSmall {
+        if isFromRGB, isRGB, let inner, size == wanted {
+            let stage = try ScalerStage(reader, to: request.encoding == .bgr ? .bgr24 : .rgb24)
+            return .turnedScaler(stage, inner, request)
+        }
+        if isFromRGB, isRGB, !isSmall, inner == nil {
             let target: ImageFormat = request.encoding == .bgr ? .bgr24 : .rgb24
             let stage = try ScalerStage(reader, to: target, dimensions: wanted)
-            return request.orientation == .upright ? .scaler(stage) : .turnedScaler(stage, request)
+            return request.orientation == .upright ? .scaler(stage) : .turnedScaler(stage, nil, request)
         }
-        let isScaled = size != wanted
+        // What a part that begins within a block of chroma has is no more than the block had.
+        let isScaled = size != wanted || inner != nil
         // A change of matrix changes the range, too.
         let keepsRange = isScaled || (request.encoding == .jpeg && reader.matrix != .bt601)
         let unpacker = try FrameUnpacker(
             reader, lumaOnly: request.encoding == .gray, range: keepsRange ? nil : request.encoding.range)
+        let cut = try inner.map { (inner) throws(ConversionError) in try PictureCut(inner, chroma: unpacker.chroma) }
+        let source = cut == nil ? unpacker.chroma : cut?.chroma
         let chroma =
             isFromRGB && isRGB
             ? .s444
             : PictureTurner.chroma(
                 PicturePacker.chroma(
-                    for: request, source: unpacker.chroma.map { request.orientation.turned($0) }, isScaled: isScaled),
+                    for: request, source: source.map { request.orientation.turned($0) }, isScaled: isScaled),
                 request)
         let unturned = chroma.map { request.orientation.turned($0) }
-        let scaler = try PlanarScaler(from: size, chroma: unpacker.chroma, to: wanted, chroma: unturned)
+        let scaler = try PlanarScaler(from: size, chroma: source, to: wanted, chroma: unturned)
         return .planar(
-            unpacker, scaler,
+            unpacker, cut, scaler,
             try .make(request, chroma: chroma, range: unpacker.range, matrix: unpacker.matrix, known: known))
     }
 
@@ -130,16 +147,20 @@ public final class PictureConverter {
     ) throws(ConversionError) -> Int {
         output.setCount(0)
         switch try way(zoom) {
-        case .planar(let unpacker, let scaler, let finish):
-            try finish.write(try scaler.scale(try unpacker.unpack(regions, bytesUsed)), into: output)
+        case .planar(let unpacker, let cut, let scaler, let finish):
+            let picture = try unpacker.unpack(regions, bytesUsed)
+            try finish.write(try scaler.scale(try cut?.cut(picture) ?? picture), into: output)
         case .scaler(let stage):
             try output.reserve(outputLayout.totalBytes + 128)
             guard let base = output.room.baseAddress else { throw .failed("there is no room for the picture") }
             try stage.convert(regions, bytesUsed, to: ImagePlanes(base, stride: outputLayout.planes[0].stride))
             output.setCount(outputLayout.totalBytes)
-        case .turnedScaler(let stage, let request):
+        case .turnedScaler(let stage, let part, let request):
             let picture = try stage.convert(regions, bytesUsed)
-            try output.setTurned(picture.bytes, stride: picture.stride, bytesPerPixel: 3, request, outputLayout)
+            let start = part.map { $0.top * picture.stride + $0.left * 3 } ?? 0
+            try output.setTurned(
+                UnsafeRawBufferPointer(rebasing: picture.bytes.dropFirst(start)), stride: picture.stride,
+                bytesPerPixel: 3, request, outputLayout)
         case .jpeg(let reader, let converter):
             try converter.convert(try reader.picture(regions, bytesUsed), outputLayout, zoom: zoom, into: output)
         case .deep(let picture): try picture.convert(regions, bytesUsed, into: output)
@@ -160,12 +181,13 @@ public final class PictureConverter {
         case .jpeg, .widened: return whole
         case .planar, .scaler, .turnedScaler, .deep: break
         }
-        let part = CropRectangle(middleOf: reader.dimensions, zoom: zoom, block: reader.format.block)
+        let zoomed = CropRectangle(middleOf: reader.dimensions, zoom: zoom, block: reader.format.block)
+        let part = request.crop?.zoomed(into: zoomed, of: reader.dimensions) ?? zoomed
         if let middle, middle.part == part { return middle.way }
         let known = [finish, Self.finish(whole)]
         // Their memory is not needed at the same time.
         middle = nil
-        let way = try Self.way(reader.part(part), request, outputLayout, known: known)
+        let way = try Self.way(reader, request, outputLayout, part: part, known: known)
         middle = (part, way)
         return way
     }
@@ -175,7 +197,7 @@ public final class PictureConverter {
 
     private static func finish(_ way: Way) -> PictureFinish? {
         switch way {
-        case .planar(_, _, let finish): finish
+        case .planar(_, _, _, let finish): finish
         case .jpeg(_, let converter): converter.finish
         case .scaler, .turnedScaler, .deep, .widened: nil
         }

@@ -11,6 +11,8 @@ public struct PictureRequest: Hashable, Sendable {
     public var quality: Int
     /// How it is turned; its dimensions are those of the turned picture.
     public var orientation = PictureOrientation.upright
+    /// The part of the device's picture that is taken, in its own pixels, before it is turned; nil: all.
+    var crop: CropRectangle?
     /// No quality was named: a JPEG picture that is only to be turned keeps its own, where it can be turned without
     /// decoding it.
     public var keepsQuality = false
@@ -30,17 +32,22 @@ public struct PictureRequest: Hashable, Sendable {
 
 /// What a rendition means for a device that delivers frames of this layout.
 ///
+/// A crop is of the upright picture, and stands for the device's in all that follows.
+///
 /// Sizes are those of the turned picture: of a device's 640x480 turned by a quarter 480x640 is the largest. A missing
 /// size is the device's, a 0 keeps the aspect. Sizes that follow from the device are rounded down to even ones where
 /// chroma is shared by pixels; JPEG at the device's own size keeps it as it is. Sizes that are bounds
 /// (``Rendition/isFitted``) always give a picture.
 ///
-/// - Throws: `formatUnsupported` with `nearest` {width, height} for a size that is larger than the device's, that no
+/// - Throws: `formatUnsupported` with `nearest` {width, height, x, y} for a crop that lies outside; with `nearest`
+///   {width, height} for a size that is larger than the device's, that no
 ///   picture can have, or that is odd where the encoding needs even ones; without a size for `native`, which is not
 ///   made at all.
 public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusError) -> PictureRequest {
     let orientation = layout.description.orientation.followed(by: PictureOrientation(rendition))
-    let device = orientation.turned(layout.dimensions)
+    let upright = layout.description.orientation.turned(layout.dimensions)
+    let crop = try rendition.crop.map { (crop) throws(BusError) in try rectangle(crop, in: upright) }
+    let device = PictureOrientation(rendition).turned(crop?.dimensions ?? upright)
     guard rendition.encoding != .native else {
         throw BusError(.formatUnsupported, "native is delivered unchanged; subscribe to it without a size")
     }
@@ -78,7 +85,8 @@ public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusE
         && size.width <= device.width && size.height <= device.height
     guard fits else {
         throw unsupported(
-            "\(size) is larger than the \(device) that the device delivers; renditions only scale down",
+            "\(size) is larger than the \(device) that the \(crop == nil ? "device delivers" : "crop has"); renditions "
+                + "only scale down",
             nearest: clamped(size, to: device, even: even))
     }
     guard !even || (size.width % 2 == 0 && size.height % 2 == 0) else {
@@ -88,6 +96,9 @@ public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusE
     }
     var request = PictureRequest(encoding: rendition.encoding, dimensions: size, quality: quality)
     request.orientation = orientation
+    if let crop, crop.dimensions != upright {
+        request.crop = CropRectangle(crop, turnedBy: layout.description.orientation, of: layout.dimensions)
+    }
     request.keepsQuality = rendition.encoding == .jpeg && rendition.quality == nil && orientation != .upright
     return request
 }
@@ -100,6 +111,21 @@ extension Rendition.Encoding {
         case .native, .jpeg, .bgr, .rgb, .gray, .gray16, .rgb48: false
         }
     }
+}
+
+private func rectangle(_ crop: Rendition.Crop, in size: Dimensions) throws(BusError) -> CropRectangle {
+    let (width, height) = (min(crop.width, size.width), min(crop.height, size.height))
+    let (x, y) = (min(crop.x, size.width - width), min(crop.y, size.height - height))
+    guard crop == Rendition.Crop(width: width, height: height, x: x, y: y), width > 0, height > 0 else {
+        throw BusError(
+            .formatUnsupported, "the crop \(crop) lies outside of the device's picture, which has \(size)",
+            [
+                "nearest": [
+                    "width": JSONValue(width), "height": JSONValue(height), "x": JSONValue(x), "y": JSONValue(y),
+                ]
+            ])
+    }
+    return CropRectangle(left: x, top: y, width: width, height: height)
 }
 
 extension Dimensions {

@@ -31,7 +31,8 @@ RATES = (
 )  # fmt: skip
 OPTIONS = (
     "q=1", "q=100", "q=0", "q=101", "q=-5", "q=", "q=50;q=50", "rotate=90", "rotate=180", "rotate=270", "rotate=0",
-    "rotate=45", "rotate=360", "mirror", "mirror=1", "fit", "fit=1", "", "x", "q=1e2", "rotate=", "\0",
+    "rotate=45", "rotate=360", "mirror", "mirror=1", "fit", "fit=1", "crop=8x8+0+0",
+    "crop=64x48+1+1", "crop=9999x1+0+0", "crop=0x0+0+0", "crop=8x8", "", "x", "q=1e2", "rotate=", "\0",
 )  # fmt: skip
 NATIVE = ("", "@1", "@0.001", "@0", "@-1", "@100000", "@100001", "@1e3", ":1x1", ";mirror")
 FORMATS = (

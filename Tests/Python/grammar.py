@@ -24,6 +24,7 @@ _TOPIC = re.compile(
     f"|(?P<photo>event)/photo/(?P<photoid>{_PHOTO})/"
     f"|(?P<bus>state|event)/bus/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"
 )
+_CROP = re.compile(rf"crop=({_NUMBER}x{_NUMBER}\+{_NUMBER}\+{_NUMBER})")
 
 
 def is_device(text: bytes) -> bool:
@@ -54,6 +55,11 @@ def rendition(text: bytes) -> dict[str, Any] | None:
                 return None
             if quality[1] != "80":
                 wish["quality"] = int(quality[1])
+        elif (crop := _CROP.fullmatch(option)) and encoding != "native":
+            sides = [int(side) for side in re.findall("[0-9]+", crop[1])]
+            if max(sides) > 16384 or 0 in sides[:2]:
+                return None
+            wish["crop"] = crop[1]
         elif option == "fit" and width is not None:
             wish["fit"] = True
         elif (option == "mirror" or re.fullmatch("rotate=(0|90|180|270)", option)) and encoding != "native":

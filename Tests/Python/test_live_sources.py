@@ -19,6 +19,8 @@ import camerabus
 from camerabus import AsyncClient, FormatExtensions
 from live import Image, LiveTestCase, RUNTIME_DIR, TIMEOUT
 
+if Image is not None:
+    from PIL import ImageChops, ImageStat
 try:
     import numpy
 except ImportError:
@@ -105,6 +107,65 @@ class Sources(LiveTestCase):
                     # Turned clockwise the upper half is on the right, and mirrored then on the left.
                     self.assertEqual((frame.orientation, frame.mirrored, frame.width, frame.height), (0, False, 8, 16))
                     self.assertEqual(bytes(frame.payload[:8]), bytes(4) + bytes([255]) * 4)
+
+    def made(self, source: camerabus.Source, picture: bytes, rendition: str) -> camerabus.Frame:
+        with self.client.frames(source.device, rendition=rendition, limit=1) as frames:
+            self.streaming(source.device)
+            while not source.send(picture):
+                pass
+            return next(frames)
+
+    @unittest.skipIf(Image is None, "Pillow is not there")
+    def test_a_crop_is_that_part_of_the_picture(self) -> None:
+        whole = Image.radial_gradient("L").resize((161, 121))
+        whole = Image.merge("RGB", (whole, whole.transpose(Image.Transpose.ROTATE_180), whole.point(lambda v: 255 - v)))
+        picture = whole.tobytes()
+        with self.client.create_source("cropped", 161, 121, "rgb") as source:
+            for width, height, x, y in ((161, 121, 0, 0), (64, 48, 32, 24), (33, 27, 101, 71), (1, 1, 160, 120)):
+                crop = f"crop={width}x{height}+{x}+{y}"
+                wanted = whole.crop((x, y, x + width, y + height))
+                with self.subTest(crop):
+                    frame = self.made(source, picture, f"rgb,{crop}")
+                    self.assertEqual((frame.width, frame.height, frame.rendition), (width, height, f"rgb;{crop}"))
+                    self.assertEqual(bytes(frame.payload), wanted.tobytes())
+                    # It is turned after it is cut, and one spelling is on the wire.
+                    turned = self.made(source, picture, f"rgb,{crop},rotate=90")
+                    self.assertEqual(turned.rendition, f"rgb;{crop};rotate=90")
+                    self.assertEqual(bytes(turned.payload), wanted.transpose(Image.Transpose.ROTATE_270).tobytes())
+                    encoded = self.made(source, picture, f"jpeg;q=95;{crop}")
+                    got = Image.open(io.BytesIO(bytes(encoded.payload)))
+                    self.assertEqual(got.size, (width, height))
+                    self.assertLess(self.far(got, wanted), 3)
+            # As ffmpeg cuts and scales.
+            filtered = subprocess.run(
+                ["ffmpeg", "-v", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", "161x121", "-i", "-", "-vf",
+                 "crop=100:80:31:21,scale=50:40:flags=area", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
+                input=picture, capture_output=True, check=True,
+            ).stdout
+            frame = self.made(source, picture, "rgb:50x40;crop=100x80+31+21")
+            self.assertLess(self.far(Image.frombytes("RGB", (50, 40), bytes(frame.payload)),
+                                     Image.frombytes("RGB", (50, 40), filtered)), 2)
+            with self.assertRaises(camerabus.FormatUnsupported) as refused:
+                self.made(source, picture, "rgb;crop=100x80+62+0")
+            self.assertEqual(refused.exception.data["nearest"], {"width": 100, "height": 80, "x": 61, "y": 0})
+
+    @unittest.skipIf(Image is None, "Pillow is not there")
+    def test_a_crop_of_a_jpeg_is_that_part_of_the_picture(self) -> None:
+        gradient = Image.radial_gradient("L").resize((160, 120))
+        inks = Image.merge("CMYK", (gradient, gradient.rotate(180), gradient.point(lambda v: 255 - v), gradient))
+        for whole in (inks, inks.convert("RGB"), gradient):
+            with self.subTest(whole.mode), self.client.create_source("pressed", 160, 120, "jpeg") as source:
+                file = io.BytesIO()
+                whole.save(file, "JPEG", quality=95)
+                decoded = Image.open(file).convert("RGB")
+                for x, y, size in ((64, 32, ""), (31, 17, ""), (64, 32, ":32x24"), (31, 17, ":33x21")):
+                    frame = self.made(source, file.getvalue(), f"rgb{size},crop=64x48+{x}+{y}")
+                    wanted = decoded.crop((x, y, x + 64, y + 48)).resize((frame.width, frame.height))
+                    got = Image.frombytes("RGB", (frame.width, frame.height), bytes(frame.payload))
+                    self.assertLess(self.far(got, wanted), 3, (x, y, size))
+
+    def far(self, one: Image.Image, other: Image.Image) -> float:
+        return max(ImageStat.Stat(ImageChops.difference(one.convert("RGB"), other)).mean)
 
     def test_a_frame_of_another_size_is_refused_here(self) -> None:
         with self.client.create_source("small", 8, 8, "rgb") as source:

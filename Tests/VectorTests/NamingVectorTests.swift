@@ -20,6 +20,7 @@ import Testing
             #expect(rendition.rateMillionths.map { Double($0) / 1e6 } == vector.expect["rate"]?.double)
             #expect(rendition.videoRotationAngle == vector.expect["rotate"]?.integer.map(Int.init) ?? 0)
             #expect(rendition.isVideoMirrored == vector.expect["mirror"]?.bool ?? false)
+            #expect(rendition.crop?.description == vector.expect["crop"]?.string)
             #expect(rendition.isFitted == vector.expect["fit"]?.bool ?? false)
             #expect(rendition.quality == vector.expect["quality"]?.integer.map(Int.init))
         case .failure(let error):

@@ -15,6 +15,7 @@ from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidPa
 from .following import Feed
 from .frame import Frame
 from .permission import lacking, why_refused
+from .renditions import spelled
 from .sequences import FrameContinuity
 from .sharing import RingLink
 from .silence import Silence
@@ -60,7 +61,7 @@ class FrameFeed(Feed[Frame]):
             raise ValueError(f"errors is one of {', '.join(get_args(FrameErrors))}, not {errors!r}")
         self._core = core
         self._devices = tuple(dict.fromkeys(devices))
-        self._rendition = core.place.rendition if rendition is None else rendition
+        self._rendition = core.place.rendition if rendition is None else spelled(rendition)
         # Who names a rendition is sent it from another machine, too, however large it is.
         self._takes_raw = rendition is not None
         self._left = math.inf if limit is None else limit

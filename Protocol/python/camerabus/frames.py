@@ -69,8 +69,8 @@ class FrameCalls(Opened):
         Whoever is slow misses frames; `frame.lost` counts. After a pause of the program the first few (four at most)
         may be as old as the pause: `frame.timestamp.monotonic` tells, and `shared` ones never are
         (Protocol/spec/frames.md). `rendition` is what is wanted (`native` unless told otherwise; over TCP `jpeg`):
-        `jpeg:640x360@10`, or `bgr:360x0;rotate=90;mirror`. H.264 comes frame by frame, from a key frame on, and after a
-        loss from the next one on. `limit` ends the loop after so many frames.
+        `jpeg:640x360@10`, `bgr:360x0,rotate=90,mirror`, or `jpeg,crop=800x450+100+50`. H.264 comes frame by frame, from
+        a key frame on, and after a loss from the next one on. `limit` ends the loop after so many frames.
 
         A camera that stops giving frames (unplugged, taken by another program, its process restarted) does not end the
         loop: when it is back, its frames come again, and meanwhile `last_error` says why there are none. What does not

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Iterator
 
 from .errors import BusNotRunning, CaptureError, ProtocolError
+from .renditions import spelled
 from .ring import Order, RingClosed, RingFrame, RingReader, RingSound
 from .sequences import FrameContinuity, SoundContinuity
 
@@ -38,7 +39,7 @@ class _Connection:
             # Of a Unix socket that holds for connect(), too, which waits as long as the queue is full.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", _CONNECTING, 0))
             self._socket.connect(path)
-            self._socket.send(json.dumps({"rendition": rendition}).encode())
+            self._socket.send(json.dumps({"rendition": spelled(rendition)}).encode())
         except OSError as error:
             self._socket.close()
             raise BusNotRunning(f"No process answers at {path}: {error.strerror or error}.") from None

@@ -14,6 +14,7 @@ from .errors import BusEnded, BusTimeout, CaptureError, ProtocolError, RigNotFou
 from .following import AsyncFollowing, Feed, Following
 from .frame import Frame
 from .permission import lacking, why_refused
+from .renditions import spelled
 from .sequences import FrameContinuity
 from .silence import Silence
 from .steps import Steps, Wait, deadline, is_over
@@ -126,7 +127,7 @@ class SetFeed(Feed[FrameSet]):
         self._core = core
         self._rig = rig
         self._takes_raw = rendition is not None
-        rendition = core.place.rendition if rendition is None else rendition
+        rendition = core.place.rendition if rendition is None else spelled(rendition)
         self._topic = f"set/{rig}/{rendition}/"
         self._left = math.inf if limit is None else limit
         self._timeout = timeout

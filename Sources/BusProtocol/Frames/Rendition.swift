@@ -1,5 +1,6 @@
 /// A picture as a subscription asks for it: `native[@<rate>]`, or
-/// `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror][;fit]`.
+/// `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;crop=<width>x<height>+<x>+<y>][;rotate=<90|180|270>][;mirror]`
+/// `[;fit]`.
 ///
 /// Equal wishes compare equal, however they were spelled: `jpeg@10` and `jpeg@10.0;q=80` are one rendition.
 public struct Rendition: Hashable, Sendable {
@@ -15,7 +16,7 @@ public struct Rendition: Hashable, Sendable {
     public static let defaultQuality = 80
 
     public var encoding: Encoding
-    /// Pixels; nil: the device's; 0: what keeps the aspect. Width and height are given together.
+    /// Pixels; nil: the device's, or the crop's; 0: what keeps the aspect. Width and height are given together.
     public var width: Int?
     public var height: Int?
     /// At most so many frames a second, in millionths; nil: all.
@@ -25,6 +26,23 @@ public struct Rendition: Hashable, Sendable {
         didSet { if quality == Self.defaultQuality { quality = nil } }
     }
 
+    /// A part of a picture, in pixels from its top left.
+    public struct Crop: Hashable, Sendable, CustomStringConvertible {
+        public var width: Int
+        public var height: Int
+        public var x: Int
+        public var y: Int
+
+        public init(width: Int, height: Int, x: Int, y: Int) {
+            (self.width, self.height, self.x, self.y) = (width, height, x, y)
+        }
+
+        /// `800x450+100+50`
+        public var description: String { "\(width)x\(height)+\(x)+\(y)" }
+    }
+
+    /// The part of the device's upright picture that is taken, before it is turned and made smaller; nil: all.
+    public var crop: Crop?
     /// Degrees clockwise by which the picture is turned: 0, 90, 180 or 270. Width and height are those of the turned
     /// picture.
     public var videoRotationAngle = 0
@@ -48,6 +66,7 @@ extension Rendition: CustomStringConvertible {
         if let width, let height { text += ":\(width)x\(height)" }
         if let rateMillionths { text += "@\(Self.decimal(millionths: rateMillionths))" }
         if let quality { text += ";q=\(quality)" }
+        if let crop { text += ";crop=\(crop)" }
         if videoRotationAngle != 0 { text += ";rotate=\(videoRotationAngle)" }
         if isVideoMirrored { text += ";mirror" }
         if isFitted { text += ";fit" }

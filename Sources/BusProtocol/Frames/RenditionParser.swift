@@ -6,6 +6,10 @@ extension Rendition {
     /// The highest rate that can be asked for, in frames a second.
     public static let maxRate = 100_000
 
+    /// A rendition as it stands in a topic, of one as people write it: `,` may separate options, too, which a shell
+    /// leaves alone.
+    public static func spelled(_ text: String) -> String { text.replacing(",", with: ";") }
+
     /// Reads a rendition as it stands in a topic.
     ///
     /// - Throws: `invalidParams` {path: `rendition`, why} that says which part is wrong.
@@ -49,6 +53,9 @@ private struct RenditionParser {
             case "q":
                 guard encoding == .jpeg else { throw .rendition("only jpeg takes a quality") }
                 rendition.quality = try quality()
+            case "crop":
+                guard encoding != .native else { throw .rendition("native is not cut: name a format, as in jpeg") }
+                rendition.crop = try crop()
             case "rotate":
                 guard encoding != .native else { throw .rendition("native is not turned: name a format, as in jpeg") }
                 rendition.videoRotationAngle = try angle()
@@ -59,14 +66,17 @@ private struct RenditionParser {
                 guard rendition.width != nil else { throw .rendition("fit needs a size, as in jpeg:640x360;fit") }
                 rendition.isFitted = true
             default:
-                throw .rendition("behind ';' only q=<1–100>, rotate=<0, 90, 180 or 270>, mirror and fit are known")
+                throw .rendition(
+                    "behind ';' only q=<1–100>, crop=<width>x<height>+<x>+<y>, rotate=<0, 90, 180 or 270>, mirror and "
+                        + "fit are known")
             }
             guard seen.insert(name).inserted else { throw .rendition("'\(name)' comes twice") }
         }
         guard rest.isEmpty else {
             throw .rendition(
                 "'\(String(Substring(rest)))' is not expected there; the order is "
-                    + "<format>:<width>x<height>@<rate>;q=<quality>;rotate=<angle>;mirror;fit"
+                    + "<format>:<width>x<height>@<rate>;q=<quality>;crop=<width>x<height>+<x>+<y>;rotate=<angle>;"
+                    + "mirror;fit"
             )
         }
         return rendition
@@ -107,6 +117,19 @@ private struct RenditionParser {
         let quality = try number("quality", upTo: 100)
         guard quality > 0 else { throw .rendition("the quality is 1 to 100") }
         return quality
+    }
+
+    private mutating func crop() throws(BusError) -> Rendition.Crop {
+        let form = "a crop is crop=<width>x<height>+<x>+<y>, as in crop=640x360+0+60"
+        guard take("=") else { throw .rendition(form) }
+        let width = try number("width", upTo: Rendition.maxDimension)
+        guard take("x") else { throw .rendition(form) }
+        let height = try number("height", upTo: Rendition.maxDimension)
+        guard width > 0, height > 0 else { throw .rendition("a crop has at least one pixel") }
+        guard take("+") else { throw .rendition(form) }
+        let x = try number("x", upTo: Rendition.maxDimension)
+        guard take("+") else { throw .rendition(form) }
+        return Rendition.Crop(width: width, height: height, x: x, y: try number("y", upTo: Rendition.maxDimension))
     }
 
     private mutating func angle() throws(BusError) -> Int {

@@ -119,6 +119,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     /// Pictures of more than 8 bits a sample: of clients (`source.create`), the renditions `gray16` and `rgb48`,
     /// movies without loss (`ffv1`), and photos as PNG and TIFF.
     case highBitDepth
-    /// Sizes of renditions as upper bounds (`;fit`).
+    /// Renditions of a part of the picture (`;crop=`), and with sizes as upper bounds (`;fit`).
     case regions
 }

@@ -53,6 +53,11 @@ extension CaptureNeed {
         case .rendition(let rendition):
             guard rendition.encoding != .native else { break }
             isConverted = true
+            if let crop = rendition.crop {
+                // The part of the picture has to be there; what is made of it is no larger.
+                least = Dimensions(width: crop.x + crop.width, height: crop.y + crop.height)
+                break
+            }
             guard !rendition.isFitted else { break }
             least = Dimensions(width: rendition.width ?? 0, height: rendition.height ?? 0)
             if rendition.videoRotationAngle % 180 != 0 { (least.width, least.height) = (least.height, least.width) }

@@ -50,7 +50,7 @@ extension Rendition {
 
     /// The size of its pictures, made from a device's of that size. Even sizes (`Protocol/SPEC.md`, section 9.2) aside.
     fileprivate func dimensions(from device: Dimensions) -> Dimensions {
-        var size = device
+        var size = crop.map { Dimensions(width: $0.width, height: $0.height) } ?? device
         if videoRotationAngle % 180 != 0 { (size.width, size.height) = (size.height, size.width) }
         guard let width, let height else { return size }
         func proportional(_ length: Int, _ part: Int, _ whole: Int) -> Int {

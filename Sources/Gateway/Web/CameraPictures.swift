@@ -26,7 +26,9 @@ struct CameraPictures {
             return try await respond(
                 WebResponse(
                     DeviceID.isValid(device) ? 400 : 404,
-                    "width and height must be whole numbers up to 16384, fps a number greater than 0."))
+                    "width and height must be whole numbers up to 16384, fps a number greater than 0, crop "
+                        + "WIDTHxHEIGHT+X+Y. rendition stands alone and is jpeg, as in "
+                        + "rendition=jpeg:640x360,rotate=90."))
         }
         switch await busAccess.ask("device.get", ["device": .string(device)], of: visitor) {
         case .failure(let error):
@@ -86,6 +88,13 @@ struct CameraPictures {
             guard let number = Int(text), (0...16384).contains(number), "\(number)" == text else { return nil }
             return .some(number)
         }
+        if let wish = query["rendition"].map(Rendition.spelled) {
+            // It says all of it.
+            guard query.keys.allSatisfy({ $0 == "rendition" }), let rendition = try? Rendition(parsing: wish),
+                rendition.encoding == .jpeg
+            else { return nil }
+            return rendition.description
+        }
         guard let width = number("width"), let height = number("height") else { return nil }
         var text = "jpeg"
         let isBounded = width ?? 0 > 0 || height ?? 0 > 0
@@ -93,6 +102,12 @@ struct CameraPictures {
         if isMoving, let rate = query["fps"] {
             guard rate.utf8.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }) else { return nil }
             text += "@\(rate)"
+        }
+        if let crop = query["crop"] {
+            // A form's plus is a space.
+            let crop = String(crop.map { $0 == " " ? "+" : $0 })
+            guard !crop.contains(";") else { return nil }
+            text += ";crop=\(crop)"
         }
         if isBounded { text += ";fit" }
         return (try? Rendition(parsing: text)) == nil ? nil : text

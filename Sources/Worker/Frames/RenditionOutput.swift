@@ -169,7 +169,9 @@ final class RenditionOutput {
         if rendition.encoding == .native { return true }
         let isJPEG = format.pixelFormat == .motionJPEG || format.pixelFormat == .jpeg
         let isUpright = PictureOrientation(rendition) == .upright
-        guard rendition.encoding == .jpeg, rendition.quality == nil, isUpright, isJPEG else { return false }
+        guard rendition.encoding == .jpeg, rendition.quality == nil, rendition.crop == nil, isUpright, isJPEG else {
+            return false
+        }
         return rendition.width == nil || rendition.isFitted && rendition.holds(format)
     }
 

@@ -33,6 +33,8 @@ extension ProcessTests {
             for (query, width, height) in [
                 ("width=320", 320, 180), ("width=1920", 1280, 720), ("height=2000", 1280, 720), ("height=90", 160, 90),
                 ("width=300&height=300", 300, 168), ("width=960&height=90", 160, 90),
+                ("crop=801x450+100+50", 801, 450), ("crop=800x450%2B100%2B50&width=400", 400, 224),
+                ("rendition=jpeg:90x0,crop=800x450%2B100%2B50,rotate=90", 90, 160),
             ] {
                 let answer = try await web.get("/camera/cam0.jpg?\(query)")
                 #expect(answer.status == 200, "\(query)")
@@ -52,6 +54,9 @@ extension ProcessTests {
             for (path, status) in [
                 ("/camera/cam9.jpg", 404), ("/camera/cam0.png", 404), ("/camera/..%2fcam0.jpg", 400),
                 ("/camera/cam0.jpg?width=x", 400), ("/camera/cam0.jpg?width=17000", 400),
+                ("/camera/cam0.jpg?crop=8x8", 400), ("/camera/cam0.jpg?crop=8x8+0+0;rotate=90", 400),
+                ("/camera/cam0.jpg?crop=1280x720+1+0", 400), ("/camera/cam0.jpg?rendition=bgr", 400),
+                ("/camera/cam0.jpg?rendition=jpeg&width=4", 400),
                 ("/page/../../etc/passwd", 400),
                 ("/page/%2e%2e/%2e%2e/etc/passwd", 400), ("/page/passwd", 404), ("/etc/passwd", 404),
                 ("/library/0123456789abcdef/x.mp4", 404), ("/library/x/..%2f..%2fetc%2fpasswd", 400), ("/bus", 400),

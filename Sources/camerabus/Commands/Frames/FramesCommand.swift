@@ -9,13 +9,14 @@ struct FramesCommand: BusCommand {
         commandName: "frames",
         abstract: "Receives frames: prints a line for each, or writes them to files or standard output.",
         discussion: """
-            RENDITION is 'native' (the device's own format) or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]…, with FORMAT \
+            RENDITION is 'native' (the device's own format) or FORMAT[:WIDTHxHEIGHT][@RATE][,OPTION]…, with FORMAT \
             one of jpeg, bgr, rgb, gray, yuyv, nv12, i420, gray16, rgb48. The default is native, from another machine \
             jpeg. Set width or height to 0 to keep the aspect ratio; pictures can only become smaller. RATE is in \
             frames per second. For H.264 ('native@5') a rate keeps only the key frames, at most as often as the \
-            camera makes them. The options are q=QUALITY from 1 to 100 (default 80), rotate=ANGLE (90, 180 or 270 \
-            degrees clockwise), mirror, which exchanges left and right after the rotation, and fit, which makes width \
-            and height upper bounds. Width and height are those of the rotated picture. In a shell, put ';' in \
+            camera makes them. The options are q=QUALITY from 1 to 100 (default 80), crop=WIDTHxHEIGHT+X+Y, a part of \
+            the upright picture that is taken before all else, rotate=ANGLE (90, 180 or 270 degrees clockwise), \
+            mirror, which exchanges left and right after the rotation, and fit, which makes width and height upper \
+            bounds. Width and height are those of the rotated picture. Options may be separated by ';' too, in \
             quotation marks. A device makes 8 different renditions at the same time unless the bus is configured \
             otherwise. Another one is refused with limitExceeded until one of these ends.
 
@@ -45,7 +46,8 @@ struct FramesCommand: BusCommand {
               camerabus frames cam0
               camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
               camerabus frames cam0 jpeg@1 -o latest.jpg
-              camerabus frames cam0 'jpeg;rotate=90' -n 1 -o f.jpg
+              camerabus frames cam0 jpeg,rotate=90 -n 1 -o f.jpg
+              camerabus frames cam0 jpeg:640x360,crop=800x450+100+50 -n 1 -o part.jpg
               camerabus frames cam0 jpeg -o - | ffplay -f mjpeg -
               camerabus frames cam0 yuyv:1280x720 --shared -o - >cam0.yuv
               camerabus frames cam0 -n 300 -o - > movie.h264
@@ -59,7 +61,7 @@ struct FramesCommand: BusCommand {
 
     @Argument(
         help: "The format and size of the frames (default: native; from another machine jpeg).",
-        completion: .list(Rendition.Encoding.allCases.map(\.rawValue)))
+        completion: .list(Rendition.Encoding.allCases.map(\.rawValue)), transform: Rendition.spelled)
     var rendition: String?
 
     @Option(
