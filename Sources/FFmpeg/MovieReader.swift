@@ -70,7 +70,7 @@ public final class MovieReader {
     private var filter: UnsafeMutablePointer<AVBSFContext>?
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var frame: UnsafeMutablePointer<AVFrame>?
-    /// Of H.264 as it is stored: what knows the size of its pictures.
+    /// Finds the size of H.264 pictures without decoding them.
     private var parser: UnsafeMutablePointer<AVCodecParserContext>?
     private var isDraining = false
     private let copier = PictureCopier()
@@ -238,8 +238,8 @@ public final class MovieReader {
         return body(UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(packet.pointee.size)))
     }
 
-    /// Pixels of the last picture, which need not be the track's; nil: of Motion JPEG as it is stored, and before H.264
-    /// has said it.
+    /// Pixels of the last picture, which may differ from the track's. nil: not known, that is in packets of Motion
+    /// JPEG, and in packets of H.264 before the first parameter set.
     public var pictureSize: (width: Int, height: Int)? {
         if delivery == .pictures { return frame.map { (Int($0.pointee.width), Int($0.pointee.height)) } }
         guard let parser = parser?.pointee, parser.width > 0 else { return nil }

@@ -2,8 +2,7 @@ import BusProtocol
 import CaptureCore
 import TurboJPEG
 
-/// Makes pictures out of those JPEG ones that have no luma: they hold red, green and blue, or inks. They are decoded to
-/// pixels of red, green and blue, and what is wanted is made of these.
+/// Converts JPEG pictures without luma: RGB and CMYK. It decodes them to RGB pixels and converts those.
 final class JPEGColorStage {
     let colors: JPEGHeader.Colors
     /// At which they are decoded.

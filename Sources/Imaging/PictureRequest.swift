@@ -36,7 +36,7 @@ public struct PictureRequest: Hashable, Sendable {
 ///
 /// Sizes are those of the turned picture: of a device's 640x480 turned by a quarter 480x640 is the largest. A missing
 /// size is the device's, a 0 keeps the aspect. Sizes that follow from the device are rounded down to even ones where
-/// chroma is shared by pixels; JPEG at the device's own size keeps it as it is. Sizes that are bounds
+/// chroma is shared by pixels; JPEG at the device's own size keeps odd sides. Sizes that are bounds
 /// (``Rendition/isFitted``) always give a picture.
 ///
 /// - Throws: `formatUnsupported` with `nearest` {width, height, x, y} for a crop that lies outside; with `nearest`

@@ -214,7 +214,7 @@ final class PictureTrack {
         return max(min(duration, end - time), Self.leastDuration)
     }
 
-    // As it is shown with the movie's pixels.
+    // The picture's display size, in pixels of the movie's shape.
     private func fit(_ description: FormatDescription, _ settings: VideoSettings) -> VideoEncoder.Size {
         let (own, movies) = (PixelShape(description), encoder?.settings.pixelShape ?? .square)
         var shape = description.dimensions

@@ -1,7 +1,7 @@
 import CaptureCore
 import TIFF
 
-/// What stands beside the pixels of a photo in a file of TIFF's kind, as far as it is the same in all of them.
+/// The metadata that DNG and TIFF photos have in common.
 struct PhotoFields {
     typealias Field = TIFFField
 

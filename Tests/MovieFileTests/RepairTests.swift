@@ -70,7 +70,7 @@ import Testing
                 "ffmpeg", ["-v", "error", "-y", "-i", path, "-c", "copy", "-frames:v", "1", "-update", "1", picture],
                 scratch)
             #expect(taken.status == 0 && taken.standardError.isEmpty, "\(taken)")
-            // It would tell of an end that is missing.
+            // ffmpeg would report a missing end.
             let judged = try await run("exiftool", ["-validate", "-s3", "-Validate", picture], scratch)
             #expect(judged.standardOutput.hasPrefix("OK"), "\(judged)")
             // Also where they are repeated for a constant rate.
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("What lacks nothing stays as it is, byte for byte", arguments: MovieFileType.allCases)
+    @Test("Complete pictures are stored byte for byte", arguments: MovieFileType.allCases)
     func keeps(_ type: MovieFileType) throws {
         let whole = try Self.pictures(5)
         let filled = whole.map { $0 + [UInt8](repeating: 0, count: 300) }

@@ -5,8 +5,8 @@
 /// go together with. Pictures are scaled down and left out for each as it needs, never made larger. So who comes first
 /// never loses anything to who comes later, and the order of the demands in the array decides nothing.
 ///
-/// - What streams is kept as it is as long as it does for all who are served. Only where its one session asks for
-///   something else than before, it is set lower: nobody but that one has a gap then.
+/// - A stream keeps its format and rate while they serve all demands. They are lowered only if the stream's one session
+///   changes its demand: then no other reader has a gap.
 /// - A locked device keeps its format and rate. Who needs another waits, interrupted by the holder. Where the holder
 ///   himself asks, pass no lock.
 /// - Subscribers never change the format, and never keep a session from changing it; but where there is a choice, they

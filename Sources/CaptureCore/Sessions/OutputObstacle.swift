@@ -30,8 +30,8 @@ extension SessionOutput {
 }
 
 extension CaptureSession {
-    /// Refuses outputs that were added, or have got another format, where no camera of theirs can serve them as it is
-    /// set for the session.
+    /// Refuses an output that was added or changed its format, if no camera of the session can serve it in the format
+    /// that the session uses.
     ///
     /// - Parameter before: the session as it was.
     func checkOutputs(since before: CaptureSession, in surroundings: Surroundings) throws(BusError) {

@@ -184,7 +184,7 @@ private final class ReplayState: Sendable {
         set { content.withLock { $0.rest = newValue } }
     }
 
-    /// What goes on where the last stream has ended; nil: a pass begins.
+    /// The reader that continues the pass of the last stream; nil: a new pass begins.
     func takeRest(
         _ material: ReplayMaterial, _ selection: FormatSelection, _ description: FormatDescription
     ) -> (any ReplayReader)? {

@@ -52,7 +52,7 @@ private final class MovieReplayReader: ReplayReader {
     private let path: String
     private let reader: MovieReader
     private var image: ImageDescription?
-    /// Of Motion JPEG as it is stored.
+    /// Reads the size of Motion JPEG that is not decoded; nil: other material.
     private let decompressor: JPEGDecompressor?
     private var last: ReplayFrame?
     private var isAgain = false

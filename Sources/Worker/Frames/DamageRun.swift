@@ -9,7 +9,7 @@ struct DamageRun {
     /// So many frames, or frames for so many nanoseconds, are no accident.
     private static let (mostFrames, longest): (Int, Int64) = (10, 1_000_000_000)
 
-    /// A damaged frame has come.
+    /// Counts a damaged frame.
     ///
     /// - Returns: whether ``why`` has just become known.
     mutating func goesOn(_ why: String, at time: Int64) -> Bool {
@@ -20,7 +20,7 @@ struct DamageRun {
         return self.why == nil
     }
 
-    /// A whole frame has come.
+    /// Counts a whole frame.
     ///
     /// - Returns: whether ``why`` was known.
     mutating func isOver() -> Bool {

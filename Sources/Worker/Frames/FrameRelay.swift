@@ -55,7 +55,7 @@ final class FrameRelay {
     private(set) var dropped: UInt64 = 0
     /// Of those, the ones that came damaged or short.
     private(set) var damaged: UInt64 = 0
-    /// Of those, the ones in a row until now.
+    /// Damaged frames in a row, until the newest frame.
     private var damageRun = DamageRun()
     /// Why none of the device's frames can be used; nil: some can, or none comes.
     var damage: BusError? {

@@ -169,7 +169,7 @@ import Testing
         #expect(decision.told("one") == "native@15 640x480 1/15")
         let slower = decide([session("one", .size(fullHD, rate: duration(1, 15)))], current: large, mayLower: true)
         #expect(slower.isChange && slower.setting == setting("f4", rate: 15))
-        // What is no less is left as it is, whatever else would fit better.
+        // An equal or better stream is kept, even if another format would fit better.
         let other = decide([session("one", .size(hd))], current: setting("f1", rate: 10), mayLower: true)
         #expect(!other.isChange && other.setting == setting("f1", rate: 10))
         // Whoever holds the lock keeps it, and a subscriber what it has, if there is a choice.

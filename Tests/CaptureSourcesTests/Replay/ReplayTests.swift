@@ -300,7 +300,7 @@ import Testing
             if server == "bare" { write("", "") } else { write("", boundary, "") }
         }
         let whole = bytes
-        // The reason of its end, as our gateway tells it; and one that was cut off.
+        // Our gateway's last part, the reason for the end, and a last part that was cut off.
         write("Content-Type: text/plain; charset=utf-8", "Content-Length: 5", "", "gone", "", "\(boundary)--", "")
         for (index, saved) in [whole, bytes, whole.dropLast(200)].enumerated() {
             let path = "\(folder.path)/\(index).mjpg"
@@ -311,7 +311,7 @@ import Testing
             let (frames, end) = try play(camera)
             let count = index == 2 ? 5 : 6
             try #require(frames.count >= count)
-            // Where no length is told, an end of line is behind the last one.
+            // Without lengths, the last picture is followed by an end of line.
             for (frame, picture) in zip(frames, pictures).prefix(count) {
                 #expect(server == "bare" ? frame.bytes.starts(with: picture) : frame.bytes == picture)
             }
@@ -432,7 +432,7 @@ import Testing
             ExifOrientation.number(
                 CaptureOrientation(rotationAngle: orientation.quarters * 90), isMirrored: orientation.isMirrored)
                 == number)
-        // As it is stored, with what it says itself.
+        // The file itself, with its EXIF data.
         #expect(try play(camera).frames.map(\.bytes) == [try File.read(path, limit: 1 << 20)])
     }
 
