@@ -1,0 +1,234 @@
+"""JPEG pictures as cameras really send them: incomplete, padded, torn, and of other sizes."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import shutil
+import subprocess
+import tempfile
+import threading
+import unittest
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Callable, Iterator
+
+import camerabus
+from live import Image, LiveTestCase, TIMEOUT
+
+
+class CameraJPEG:
+    """One picture as cameras send it: four fields of colour."""
+
+    WIDTH, HEIGHT = 160, 128
+    COLOURS = ((200, 40, 60), (30, 180, 90), (40, 60, 210), (220, 210, 80))
+
+    def __init__(self) -> None:
+        self.rgb = Image.new("RGB", (self.WIDTH, self.HEIGHT))
+        for place, colour in zip(self.fields(self.WIDTH, self.HEIGHT), self.COLOURS):
+            self.rgb.paste(colour, place)
+        self.plain = self.saved(self.rgb)
+        self.segments, self.scan = self.parts(self.plain)
+
+    @staticmethod
+    def fields(width: int, height: int) -> list[tuple[int, int, int, int]]:
+        across, down = width // 2, height // 2
+        return [(x, y, x + across, y + down) for y in (0, down) for x in (0, across)]
+
+    @staticmethod
+    def saved(image: Image.Image) -> bytes:
+        file = io.BytesIO()
+        image.save(file, "JPEG", quality=95, subsampling=0)
+        return file.getvalue()
+
+    @staticmethod
+    def parts(jpeg: bytes) -> tuple[list[bytes], bytes]:
+        segments, index = [], 2
+        while jpeg[index + 1] != 0xDA:
+            end = index + 2 + int.from_bytes(jpeg[index + 2 : index + 4], "big")
+            segments.append(jpeg[index:end])
+            index = end
+        return segments, jpeg[index:]
+
+    def adobe(self, image: Image.Image, transform: int) -> bytes:
+        """Pillow writes the samples as they are; the marker says what they mean."""
+        segments, scan = self.parts(self.saved(image))
+        marker = b"\xff\xee\x00\x0eAdobe\x00\x64" + bytes(4) + bytes([transform])
+        others = [bytearray(segment) for segment in segments if segment[1] not in (0xE0, 0xEE)]
+        frame, head = next(segment for segment in others if segment[1] == 0xC0), bytearray(scan)
+        # Components are called by numbers, and not by the first letters of inks.
+        for number in range(frame[9]):
+            frame[10 + 3 * number] = head[5 + 2 * number] = number + 1
+        return b"\xff\xd8" + marker + b"".join(others) + head
+
+    def whole(self) -> Iterator[tuple[str, bytes]]:
+        tables = b"".join(segment for segment in self.segments if segment[1] != 0xC4)
+        yield "without Huffman tables", b"\xff\xd8" + tables + self.scan
+        yield "without its end", self.plain[:-2]
+        yield "without both", b"\xff\xd8" + tables + self.scan[:-2]
+        yield "with zeros behind it", self.plain + bytes(3000)
+        yield "with zeros in place of its end", self.plain[:-2] + bytes(3000)
+        yield "with garbage behind it", self.plain + bytes(number * 37 % 251 for number in range(3000))
+        yield "RGB", self.adobe(Image.frombytes("YCbCr", self.rgb.size, self.rgb.tobytes()), 0)
+        inks = self.rgb.convert("CMYK")
+        yield "CMYK", self.saved(inks)
+        cyan, magenta, yellow, black = inks.split()
+        luma = Image.merge("RGB", (cyan, magenta, yellow)).convert("YCbCr").split()
+        # Pillow inverts what it writes.
+        turned = [channel.point([255 - level for level in range(256)]) for channel in luma]
+        yield "YCCK", self.adobe(Image.merge("CMYK", (*turned, black)), 2)
+
+    def undecodable(self) -> Iterator[tuple[str, bytes]]:
+        half = len(self.plain) // 2
+        yield "torn", self.plain[:half]
+        yield "torn, with an end", self.plain[:half] + b"\xff\xd9"
+        yield "its beginning alone", self.plain[:200]
+        yield "something else", b"GIF89a" * 40
+
+
+@unittest.skipUnless(Image is not None and shutil.which("ffmpeg"), "needs Pillow and ffmpeg")
+class CameraJPEGs(LiveTestCase):
+    """Every lane shows a picture, or every lane says why not."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="camerabus-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.picture = CameraJPEG()
+
+    def lanes(self, device: str) -> list[tuple[str, Callable[[], Image.Image]]]:
+        def frame(rendition: str) -> Callable[[], Image.Image]:
+            def take() -> Image.Image:
+                with self.client.frames(device, rendition=rendition, limit=1, timeout=TIMEOUT) as frames:
+                    got = next(frames)
+                data, size = bytes(got.payload), (got.width, got.height)
+                if rendition in ("rgb", "gray"):
+                    return Image.frombytes("RGB" if rendition == "rgb" else "L", size, data)
+                return Image.open(io.BytesIO(data))
+
+            return take
+
+        def movie(name: str, codec: str) -> Callable[[], Image.Image]:
+            def take() -> Image.Image:
+                path = self.folder / name
+                with self.client.record(device, path=path, codec=codec) as running:
+                    ending = running.stop()
+                self.assertGreater(ending.frames, 0)
+                command = ["ffmpeg", "-v", "error", "-i", str(path), "-frames:v", "1", "-f", "apng", "-"]
+                decoded = subprocess.run(command, check=True, capture_output=True)
+                path.unlink()
+                self.assertEqual(decoded.stderr, b"")
+                return Image.open(io.BytesIO(decoded.stdout))
+
+            return take
+
+        def photo() -> Image.Image:
+            return self.client.capture_photo(device).photo.image()
+
+        renditions = ["native", "jpeg", "jpeg:80x64", "jpeg;q=95", "jpeg;rotate=180", "rgb", "gray"]
+        return [
+            *((rendition, frame(rendition)) for rendition in renditions),
+            ("photo", photo), ("passThrough", movie("a.mov", "passThrough")), ("h264", movie("b.mp4", "h264")),
+        ]
+
+    def judge(self, image: Image.Image, lane: str) -> None:
+        image.load()
+        isGrey = image.mode == "L"
+        found = image if isGrey else image.convert("RGB")
+        colours = CameraJPEG.COLOURS[::-1] if "rotate" in lane else CameraJPEG.COLOURS
+        for (left, top, right, bottom), colour in zip(CameraJPEG.fields(*found.size), colours):
+            middle = found.getpixel(((left + right) // 2, (top + bottom) // 2))
+            if isGrey:
+                red, green, blue = colour
+                self.assertLessEqual(abs(middle - (0.299 * red + 0.587 * green + 0.114 * blue)), 6, lane)
+            else:
+                self.assertLessEqual(max(abs(a - b) for a, b in zip(middle, colour)), 6, (lane, middle, colour))
+
+    @contextmanager
+    def sending(self, picture: Callable[[int], bytes], fps: int = 25) -> Iterator[str]:
+        """A camera that sends picture(n) as its frame n, at that rate."""
+        source = self.client.create_source("jpegs", CameraJPEG.WIDTH, CameraJPEG.HEIGHT, "jpeg", fps=fps)
+        over = threading.Event()
+
+        def send() -> None:
+            for number in itertools.count():
+                if over.wait(1 / fps):
+                    return
+                source.send(picture(number))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        try:
+            yield source.device
+        finally:
+            over.set()
+            thread.join()
+            source.close()
+
+    def test_what_cameras_leave_out_or_put_in_is_shown_on_every_lane(self) -> None:
+        for name, jpeg in self.picture.whole():
+            with self.sending(lambda _, jpeg=jpeg: jpeg) as device:
+                for lane, take in self.lanes(device):
+                    with self.subTest(f"{name}: {lane}"):
+                        self.judge(take(), lane)
+
+    def test_pictures_of_another_size_are_a_new_stream_with_true_headers(self) -> None:
+        sizes = [(CameraJPEG.WIDTH, CameraJPEG.HEIGHT), (96, 64), (320, 200)]
+        pictures = {size: self.picture.saved(self.picture.rgb.resize(size)) for size in sizes}
+        size = sizes[0]
+        with self.sending(lambda _: pictures[size]) as device:
+            for rendition in ("native", "rgb", "jpeg:48x0"):
+                streams: set[str] = set()
+                for size in [*sizes, sizes[0]]:
+                    own = (48, round(48 * size[1] / size[0])) if ":" in rendition else size
+                    with self.client.frames(device, rendition=rendition, timeout=TIMEOUT) as frames:
+                        frame = next(frame for frame in frames if (frame.width, frame.height) == own)
+                    streams.add(frame.stream)
+                    if rendition != "rgb":
+                        self.assertEqual(Image.open(io.BytesIO(frame.payload)).size, own)
+                    if rendition == "native":
+                        self.assertEqual(bytes(frame.payload), pictures[size])
+                self.assertGreaterEqual(len(streams), 3)
+
+    def test_what_cannot_be_decoded_is_told_on_every_lane_with_its_reason(self) -> None:
+        for name, jpeg in self.picture.undecodable():
+            with self.sending(lambda _, jpeg=jpeg: jpeg) as device:
+                for lane, take in self.lanes(device):
+                    with self.subTest(f"{name}: {lane}"):
+                        with self.assertRaisesRegex(camerabus.InternalError, "are damaged: "):
+                            take()
+
+    def test_damaged_pictures_among_others_are_left_out_and_counted(self) -> None:
+        torn = [jpeg for name, jpeg in self.picture.undecodable() if name in ("torn", "its beginning alone")]
+        pictures = [self.picture.plain, *torn]
+        with self.sending(lambda number: pictures[number % 3], fps=50) as device:
+            for rendition in ("native", "jpeg", "jpeg:80x64", "gray"):
+                with self.client.frames(device, rendition=rendition, limit=8, timeout=TIMEOUT) as frames:
+                    counts = [frame.dropped for frame in frames]
+                self.assertGreaterEqual(counts[-1] - counts[0], 14, rendition)
+            for name, codec in (("a.mkv", "passThrough"), ("b.mp4", "h264")):
+                with self.client.record(device, path=self.folder / name, codec=codec, duration=1) as movie:
+                    ending = movie.wait(TIMEOUT)
+                self.assertGreater(ending.frames, 3)
+                self.assertGreaterEqual(ending.dropped, 2 * (ending.frames - 1), codec)
+
+    def test_a_movie_goes_on_after_a_time_of_damaged_pictures(self) -> None:
+        torn = dict(self.picture.undecodable())["torn"]
+        picture = self.picture.plain
+        with self.sending(lambda _: picture, fps=50) as device:
+            with self.client.record(device, path=self.folder / "a.mov", codec="passThrough") as movie:
+                picture = torn
+                with self.assertRaisesRegex(camerabus.InternalError, "are damaged: "):
+                    with self.client.frames(device, errors="raise", timeout=TIMEOUT) as frames:
+                        for _ in frames:
+                            pass
+                picture = self.picture.plain
+                # The error is told until a whole one has come.
+                with self.client.frames(device, errors="frames", timeout=TIMEOUT) as frames:
+                    whole = (bytes(frame.payload) for frame in frames if frame.error is None)
+                    self.assertEqual(set(itertools.islice(whole, 5)), {self.picture.plain})
+                ending = movie.stop()
+            self.assertEqual(ending.reason, "stopped")
+            self.assertGreaterEqual(ending.dropped, 10)
+            self.assertGreaterEqual(ending.frames, 5)
