@@ -48,7 +48,7 @@ public struct LumaMeter {
     /// nil: frames of this layout have no luma that could be read as it lies.
     public init?(_ layout: FrameLayout) {
         guard let format = SourceFormat(layout.pixelFormat), let reader = FrameReader(format, layout),
-            let samples = Self.samples(format, isFullRange: (reader.range == .full))
+            let samples = Self.samples(format, isFullRange: reader.range == .full)
         else { return nil }
         self.reader = reader
         self.samples = samples

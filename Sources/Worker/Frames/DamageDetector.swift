@@ -6,9 +6,8 @@ import Imaging
 ///
 /// Drivers mark the damage that they notice. A JPEG picture without its beginning is damaged. One without its end may
 /// lack nothing else, as all pictures of some cameras: it is decoded to know, until so many were whole that the camera
-/// is known to leave it out, and gets its end. A stream's first
-/// picture is decoded, too, and those that follow on one which turned out to be undecodable; all others are believed,
-/// since decoding costs much.
+/// is known to leave it out, and gets its end. A stream's first picture is decoded, too, and those that follow on one
+/// which turned out to be undecodable; all others are believed, since decoding costs much.
 struct DamageDetector {
     private let layout: FrameLayout
     private let isJPEG: Bool

@@ -12,7 +12,7 @@ struct DamageRun {
     /// Counts a damaged frame.
     ///
     /// - Returns: whether ``why`` has just become known.
-    mutating func goesOn(_ why: String, at time: Int64) -> Bool {
+    mutating func countDamaged(_ why: String, at time: Int64) -> Bool {
         if count == 0 { start = time }
         count += 1
         guard count >= Self.mostFrames || (count > 1 && time - start >= Self.longest) else { return false }
@@ -23,7 +23,7 @@ struct DamageRun {
     /// Counts a whole frame.
     ///
     /// - Returns: whether ``why`` was known.
-    mutating func isOver() -> Bool {
+    mutating func countWhole() -> Bool {
         guard count > 0 else { return false }
         defer { self = DamageRun() }
         return why != nil

@@ -167,13 +167,13 @@ final class FrameRelay {
     func deliver(_ content: FramePublisher.Content) {
         switch content {
         case .whole(let arrival):
-            if damageRun.isOver() { onDamageChange?() }
+            if damageRun.countWhole() { onDamageChange?() }
             deliver(arrival)
         case .resized: leftOut()
         case .damaged(let why):
             leftOut()
             damaged += 1
-            if let why, damageRun.goesOn(why, at: MonotonicClock.now()) { onDamageChange?() }
+            if let why, damageRun.countDamaged(why, at: MonotonicClock.now()) { onDamageChange?() }
         }
     }
 

@@ -274,7 +274,7 @@ extension ProcessTests {
             let client = try await bus.connect()
             let sounds = try await client.sound("mic0", rendition)
             // A tick is five times as loud as the tone: the first frame beyond that begins it, within a fraction of its
-            // wave. The piece before has to be quiet, as a tick may have begun before the first piece, or in a lost one.
+            // wave. The piece before has to be quiet: a tick may have begun before the first piece, or in a lost one.
             var found: Int64?
             var wasQuiet = false
             while found == nil {
