@@ -190,7 +190,7 @@ final class CameraStream {
     /// - Returns: nil if it is none, but something that frames need.
     private func publishChained(_ slot: FrameSlot) -> FramePublisher.Content? {
         let publisher = ring.publisher
-        let damage = publisher.damage(slot.index, slot.metadata)
+        let damage = publisher.damage(slot.metadata)
         if damage == nil {
             switch chain?.take(slot) {
             case .picture(let isKeyframe):

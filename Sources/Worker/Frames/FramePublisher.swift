@@ -36,9 +36,10 @@ final class FramePublisher: @unchecked Sendable {
     private let newestGeneration: Atomic<UInt64>
     private let isOver = Atomic(false)
     private let isDoubted = Atomic(false)
+    /// Of JPEG pictures; nil: the frames are others. Only the thread that publishes uses it.
+    private let judge: JPEGDamageDetector?
 
     // Only the thread that publishes uses these. Unchecked access: see `PollSet`.
-    @exclusivity(unchecked) private var judge: DamageDetector
     @exclusivity(unchecked) private var sequence: UInt64 = 0
     @exclusivity(unchecked) private var damaged: UInt64 = 0
 
@@ -52,7 +53,7 @@ final class FramePublisher: @unchecked Sendable {
         self.writer = writer
         self.plan = plan
         isChained = layout.pixelFormat == .h264
-        judge = DamageDetector(layout)
+        judge = JPEGDamageDetector(layout)
         newestGeneration = Atomic(generation)
         let slots = 0..<writer.plan.description.slots
         regions = slots.map { [UnsafeRawBufferPointer(writer.pixels(of: $0))] }
@@ -86,11 +87,14 @@ final class FramePublisher: @unchecked Sendable {
     /// A published picture has turned out to be damaged: those to come are looked at closely.
     func doubt() { isDoubted.store(true, ordering: .relaxed) }
 
-    /// What is wrong with the frame in a slot; nil: the device has given all of it.
-    func damage(_ slot: Int, _ metadata: FrameSlot.Metadata) -> String? {
-        if isDoubted.load(ordering: .relaxed), isDoubted.exchange(false, ordering: .relaxed) { judge.doubt() }
-        return judge.damage(metadata, regions[slot], plan)
+    /// What is wrong with the frame in a slot of a stream that is no JPEG; nil: the device has given all of it.
+    func damage(_ metadata: FrameSlot.Metadata) -> String? {
+        if metadata.isCorrupt { return Self.isMarked }
+        return plan.count(bytesUsed: metadata.bytesUsed) == nil ? Self.isShort : nil
     }
+
+    private static let isMarked = "its source marks it as damaged"
+    private static let isShort = "it is shorter than its format"
 
     /// Publishes the frame that the device has written to a slot, if it is whole.
     func publish(
@@ -100,14 +104,18 @@ final class FramePublisher: @unchecked Sendable {
         // cold since the last one: what can be done afterwards is.
         let generation = generation
         let realtime = metadata.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
-        if let size = judge.otherSize(metadata, regions[slot]) {
-            damaged += 1
-            return .resized(size)
-        }
-        if let damage = damage(slot, metadata) { return leaveOut(damage) }
+        if metadata.isCorrupt { return leaveOut(Self.isMarked) }
         var used = metadata.bytesUsed
-        judge.complete(writer.pixels(of: slot), &used)
-        guard let bytes = plan.count(bytesUsed: used) else { return leaveOut("it is shorter than its format") }
+        if let judge {
+            if isDoubted.load(ordering: .relaxed), isDoubted.exchange(false, ordering: .relaxed) { judge.doubt() }
+            if let size = judge.otherSize(metadata, regions[slot]) {
+                damaged += 1
+                return .resized(size)
+            }
+            if let damage = judge.damage(metadata, regions[slot]) { return leaveOut(damage) }
+            judge.complete(writer.pixels(of: slot), &used)
+        }
+        guard let bytes = plan.count(bytesUsed: used) else { return leaveOut(Self.isShort) }
         plan.fillUp(writer.pixels(of: slot), bytesUsed: used)
         let record = RingRecord(
             sequence: sequence, captureSequence: metadata.captureSequence, monotonic: metadata.monotonicTime,

@@ -2,15 +2,14 @@ import CaptureCore
 import CaptureSources
 import Imaging
 
-/// Finds damaged and short frames, which are counted and not passed on: to nobody, whatever form of them is wanted.
+/// Finds damaged JPEG pictures, which are counted and not passed on: to nobody, whatever form of them is wanted.
 ///
-/// Drivers mark the damage that they notice. A JPEG picture without its beginning is damaged. One without its end may
-/// lack nothing else, as all pictures of some cameras: it is decoded to know, until so many were whole that the camera
-/// is known to leave it out, and gets its end. A stream's first picture is decoded, too, and those that follow on one
-/// which turned out to be undecodable; all others are believed, since decoding costs much.
-struct DamageDetector {
+/// A picture without its beginning is damaged. One without its end may lack nothing else, as all pictures of some
+/// cameras: it is decoded to know, until so many were whole that the camera is known to leave it out. A stream's first
+/// picture is decoded, too, and those that follow on one which turned out to be undecodable; all others are believed,
+/// since decoding costs much. Used by one thread at a time.
+final class JPEGDamageDetector {
     private let layout: FrameLayout
-    private let isJPEG: Bool
     /// Made with the first picture that is decoded.
     private var checker: JPEGChecker?
     /// So many pictures are decoded before others are believed.
@@ -26,23 +25,21 @@ struct DamageDetector {
     /// header takes as much memory as it says.
     private static let mostPixels = 3840 * 2160
 
-    init(_ layout: FrameLayout) {
+    /// nil for other formats.
+    init?(_ layout: FrameLayout) {
+        guard layout.pixelFormat == .motionJPEG || layout.pixelFormat == .jpeg else { return nil }
         self.layout = layout
-        isJPEG = layout.pixelFormat == .motionJPEG || layout.pixelFormat == .jpeg
     }
 
     /// One of its pictures has turned out to be damaged.
-    mutating func doubt() {
+    func doubt() {
         doubts = Self.doubtsAfterDamage
         endless = 0
     }
 
-    /// The size of a JPEG picture that is whole, and has another size than its format says; nil: it has that size.
-    mutating func otherSize(
-        _ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]
-    ) -> Dimensions? {
-        guard isJPEG, !metadata.isCorrupt, let region = regions.first, let used = metadata.bytesUsed.first,
-            used <= region.count,
+    /// The size of a picture that is whole, and has another size than its format says; nil: it has that size.
+    func otherSize(_ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]) -> Dimensions? {
+        guard let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count,
             let size = JPEGStream.dimensions(of: UnsafeRawBufferPointer(rebasing: region[..<used])),
             size != layout.dimensions, max(size.width, size.height) <= 16384,
             size.area <= max(Self.mostPixels, layout.dimensions.area)
@@ -57,16 +54,8 @@ struct DamageDetector {
         return size
     }
 
-    /// What is wrong with a frame; nil: it is whole.
-    mutating func damage(
-        _ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan
-    ) -> String? {
-        if metadata.isCorrupt { return "its source marks it as damaged" }
-        guard plan.count(bytesUsed: metadata.bytesUsed) != nil else { return "it is shorter than its format" }
-        return isJPEG ? damage(ofJPEG: metadata, regions) : nil
-    }
-
-    private mutating func damage(ofJPEG metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]) -> String? {
+    /// What is wrong with a picture; nil: it is whole.
+    func damage(_ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]) -> String? {
         guard let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count else {
             return "it is longer than its memory"
         }
@@ -96,9 +85,9 @@ struct DamageDetector {
         }
     }
 
-    /// Gives a whole JPEG picture its end if it lacks it, and its slot has room for that.
+    /// Gives a whole picture its end if it lacks it, and its slot has room for that.
     func complete(_ slot: UnsafeMutableRawBufferPointer, _ bytesUsed: inout [Int]) {
-        guard isJPEG, let used = bytesUsed.first, used <= slot.count,
+        guard let used = bytesUsed.first, used <= slot.count,
             let missing = JPEGStream.missingEnd(of: UnsafeRawBufferPointer(rebasing: slot[..<used])),
             used + missing.count <= slot.count
         else { return }
