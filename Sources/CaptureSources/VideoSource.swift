@@ -23,6 +23,10 @@ public protocol VideoSource: AnyObject {
     /// The format that is set now (`VIDIOC_G_FMT`).
     func activeFormat() throws(SourceError) -> FormatSelection
 
+    /// What is stated about pictures of the format that is set now. Once a stream runs, its ``FrameStream/layout``
+    /// counts.
+    func formatDescription() throws(SourceError) -> FormatDescription
+
     /// What the device would make of this format, changing nothing (`VIDIOC_TRY_FMT`). It may answer with another one.
     func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection
 
@@ -79,6 +83,12 @@ public protocol VideoSource: AnyObject {
 }
 
 extension VideoSource {
+    /// One that states nothing gives what a webcam does.
+    public func formatDescription() throws(SourceError) -> FormatDescription {
+        let format = try activeFormat()
+        return FormatDescription(pixelFormat: format.pixelFormat, dimensions: format.dimensions)
+    }
+
     /// A device that is not plugged in and out has nothing new to learn.
     public func plug(_ facts: CameraFacts) -> Bool { false }
 

@@ -162,6 +162,31 @@ import Testing
         #expect(deliveries.news(in: ["resolved": [["topic": "b/"]]]) == nil)
     }
 
+    @Test func `what a camera delivers is told when it is something else`() {
+        func input(_ range: String?) -> JSONValue {
+            ["device": "cam0", "formatDescription": range.map { ["colorRange": .string($0)] } ?? .null]
+        }
+        var inputs = SessionCommand.Deliveries([input("video"), ["device": "mic0", "formatDescription": .null]])
+        #expect(inputs.news(ofInputs: ["inputs": [input("video")]]) == nil)
+        #expect(inputs.news(ofInputs: ["inputs": [input(nil)]]) == nil && inputs.news(ofInputs: .null) == nil)
+        #expect(inputs.news(ofInputs: ["inputs": [input("full")]]) == [input("full")])
+        #expect(inputs.news(ofInputs: ["inputs": [input("full")]]) == nil)
+    }
+
+    @Test func `what a camera states is one line`() {
+        let stated: JSONValue = [
+            "pixelFormat": "YUYV", "width": 720, "height": 576, "orientation": 90, "mirrored": true,
+            "colorPrimaries": "bt470bg", "yCbCrMatrix": "smpte170m", "colorRange": "video",
+            "pixelAspectRatio": "64:45", "cleanAperture": ["x": 8, "y": 0, "width": 704, "height": 576],
+            "bitsPerComponent": 8, "frameDuration": "1/25",
+        ]
+        #expect(
+            SessionsCommand.line(ofInput: ["device": "cam0", "formatDescription": stated])
+                == "cam0 delivers YUYV 720x576, 25 frames/s, primaries bt470bg, matrix smpte170m, range video, "
+                + "pixels 64:45, 8 bits, clean 704x576+8+0, turn by 90 to be upright, mirrored")
+        #expect(SessionsCommand.line(ofInput: ["device": "mic0", "formatDescription": .null]) == nil)
+    }
+
     @Test func `help has no runs of blanks within a line`() {
         func check(_ command: any ParsableCommand.Type) {
             let configuration = command.configuration

@@ -86,6 +86,35 @@ class Sources(LiveTestCase):
                     found = bytes(frame.payload[: len(wanted)])
                     self.assertLessEqual(max(abs(a - b) for a, b in zip(found, wanted)), 2, (rendition, list(found)))
 
+    def test_the_state_has_what_a_source_states(self) -> None:
+        stated = FormatExtensions(
+            "bt2020", "bt709", "bt2020nc", "full", "left", pixelAspectRatio=Fraction(64, 45),
+            cleanAperture=camerabus.Aperture(4, 0, 56, 48), frameDuration=Fraction(1, 25),
+        )  # fmt: skip
+        with self.client.create_source(
+            "stating", 64, 48, "yuyv", fps=25, extensions=stated, orientation=270, mirrored=True
+        ) as source:
+            with self.client.session(source.device) as session:
+                frame = self.sent_and_seen(source, bytes(64 * 48 * 2), "native")
+                state = session.refresh().state
+                assert state is not None
+                found = state.format_description(source.device)
+                device = self.client.device(source.device)
+                assert found is not None
+                self.assertEqual(found, device.formatDescription)
+                self.assertEqual((found.pixelFormat, found.width, found.height), ("YUYV", 64, 48))
+                self.assertEqual((found.orientation, found.mirrored), (270, True))
+                self.assertEqual(found.extensions, stated)
+                self.assertEqual(found.extensions, frame.extensions)
+                self.assertIsNone(state.format_description("another"))
+        with self.client.create_source(
+            "deep", 64, 48, "Z16", extensions=FormatExtensions(metersPerStep=0.001)
+        ) as source:
+            device = self.client.device(source.device)
+            assert device.formatDescription is not None
+            self.assertEqual(device.formatDescription.extensions.metersPerStep, 0.001)
+            self.assertEqual(device.formatDescription.extensions.bitsPerComponent, 16)
+
     def test_what_is_made_of_a_turned_source_is_upright(self) -> None:
         picture = bytes(64) + bytes([255]) * 64
         with self.client.create_source("turned", 16, 8, "gray", orientation=90, mirrored=True) as source:

@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import CaptureSources
 import Glibc
@@ -46,6 +47,8 @@ final class TestBench: Sendable {
         /// Compressed pictures that come one after the other instead of the usual ones.
         var pictures: [[UInt8]] = []
         var pictureFormat = PixelFormat.motionJPEG
+        /// What it states of its colours; nil: what is usual of its format.
+        var color: ColorDescription?
         /// Further controls.
         var extra: [CaptureControl] = []
         /// How bright what it sees is, in strips from left to right, 1 being grey at the first exposure; none: it sees
@@ -167,6 +170,8 @@ final class TestSource: VideoSource {
         bench.set { $0.meddledFormat = nil }
         return format
     }
+
+    func formatDescription() throws(SourceError) -> FormatDescription { TestStream.description(format, bench) }
 
     func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection { selection }
 
@@ -316,11 +321,19 @@ final class TestStream: FrameStream {
     private var given: UInt64 = 0
     var descriptor: Int32 { timer.rawValue }
 
+    static func description(_ format: FormatSelection, _ bench: TestBench) -> FormatDescription {
+        let now = bench.now
+        var description = FormatDescription(
+            pixelFormat: now.pictures.isEmpty ? .yuyv : now.pictureFormat, dimensions: format.dimensions)
+        description.color = now.color ?? description.color
+        return description
+    }
+
     static func layout(_ format: FormatSelection, _ bench: TestBench) -> FrameLayout {
         let pictures = bench.now.pictures
         let bytes = max(format.dimensions.area * 2, pictures.map(\.count).max() ?? 0)
         return FrameLayout(
-            pixelFormat: pictures.isEmpty ? .yuyv : bench.now.pictureFormat, dimensions: format.dimensions,
+            description(format, bench),
             planes: [
                 PlaneLayout(
                     offset: 0, stride: pictures.isEmpty ? format.dimensions.width * 2 : 0,

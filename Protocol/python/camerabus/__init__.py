@@ -73,7 +73,7 @@ from .errors import (
 )
 from .fetching import LibraryPart
 from .finding import find_bus
-from .formats import Aperture, FormatExtensions
+from .formats import Aperture, FormatDescription, FormatExtensions
 from .frame import Frame
 from .frames import AsyncFrames, Frames
 from .host_frames import Clock, HostFrame, HostSet
@@ -185,6 +185,7 @@ __all__ = [
     "Event",
     "FinishedTake",
     "Format",
+    "FormatDescription",
     "FormatExtensions",
     "FormatUnsupported",
     "Frame",

@@ -103,6 +103,38 @@ class FormatExtensions:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class FormatDescription:
+    """What a camera states about the pictures that it delivers."""
+
+    pixelFormat: str = ""
+    width: int = 0
+    height: int = 0
+    #: By how many degrees clockwise they have to be turned to be upright.
+    orientation: int = 0
+    #: Left and right are exchanged.
+    mirrored: bool = False
+    #: Colours, shape of the pixels, rate.
+    extensions: FormatExtensions = FormatExtensions()
+
+    @staticmethod
+    def parse(members: Mapping[str, Any]) -> FormatDescription:
+        """Reads the `formatDescription` of a device's or session's state. What makes no sense counts as not said."""
+
+        def number(name: str) -> int:
+            value = members.get(name)
+            return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+        return FormatDescription(
+            str(members.get("pixelFormat", "")),
+            number("width"),
+            number("height"),
+            number("orientation"),
+            members.get("mirrored") is True,
+            FormatExtensions.parse(members),
+        )
+
+
 def _ratio(text: Any, separator: str) -> Fraction | None:
     try:
         above, below = (int(part) for part in text.split(separator))

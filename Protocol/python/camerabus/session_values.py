@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Mapping
 
+from .formats import FormatDescription
 from .values import Holder, _map, _of, _raw, _tuple, read
 
 
@@ -70,6 +71,15 @@ class SessionState:
     hardwareCost: float | None = None
     explanation: tuple[str, ...] = _tuple()
     raw: Mapping[str, Any] = _raw()
+
+    def format_description(self, device: str | None = None) -> FormatDescription | None:
+        """What a camera delivers to the session, of `device` or of the first input that delivers pictures; None: it
+        delivers nothing now, or is a microphone.
+        """
+        for input in self.inputs:
+            if device in (None, input.get("device")) and (stated := input.get("formatDescription")):
+                return FormatDescription.parse(stated)
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

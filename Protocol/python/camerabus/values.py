@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, Callable, Mapping, NamedTuple, TypeVar
 
 from .errors import CaptureError, ProtocolError
+from .formats import FormatDescription
 
 T = TypeVar("T")
 
@@ -210,6 +211,8 @@ class Device:
     stream: str | None = None
     memory: str | None = None
     activeFormat: ActiveFormat | None = _of(ActiveFormat)
+    #: Of a camera: what it states about its pictures as it is set; None: it was not opened yet.
+    formatDescription: FormatDescription | None = field(default=None, metadata={"read": FormatDescription.parse})
     frameDuration: Fraction | None = _duration()
     frameRate: float | None = None
     generation: int = 0

@@ -43,6 +43,16 @@ public struct ClientSession: Hashable, Sendable {
         delivery(of: output, "audio")
     }
 
+    /// What a camera delivers to the session: {pixelFormat, width, height, orientation, mirrored, colorPrimaries, …},
+    /// which `FormatExtensions` reads.
+    ///
+    /// - Parameter device: an input; nil: the first that delivers pictures.
+    /// - Returns: nil: it delivers nothing now, or is a microphone.
+    public func formatDescription(of device: String? = nil) -> JSONValue? {
+        let inputs = (state["inputs"]?.array ?? []).filter { device == nil || $0["device"]?.string == device }
+        return inputs.compactMap { $0["formatDescription"] }.first { !$0.isNull }
+    }
+
     private func delivery(of output: String?, _ media: String) -> (device: String, rendition: String)? {
         for delivery in resolved where output == nil || delivery["output"]?.string == output {
             guard delivery["mediaType"]?.string ?? "video" == media else { continue }

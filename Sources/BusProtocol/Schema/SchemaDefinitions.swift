@@ -3,7 +3,7 @@ extension Schema {
     public static let definitions = [
         commonDefinitions, cameras, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
         pressureDefinitions, soundDefinitions, movieDefinitions, libraryDefinitions,
-        takeDefinitions, photoDefinitions,
+        takeDefinitions, photoDefinitions, formatDefinitions,
     ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }
@@ -257,6 +257,10 @@ extension Schema {
                 .required(
                     "activeFormat",
                     .anyOf([.reference("ActiveFormat"), .reference("ActiveSoundFormat"), .null])),
+                .optional(
+                    "formatDescription",
+                    Schema.reference("FormatDescription").orNull.described(
+                        "Of a camera: what it states about its pictures as it is set; null: it was not opened yet.")),
                 .required("frameDuration", Schema.reference("FrameDuration").orNull),
                 .required("frameRate", Schema.number(min: 0).orNull), .required("generation", .integer(min: 0)),
                 .required(

@@ -137,6 +137,10 @@ extension Schema {
                                 .optional(
                                     "preferredDataSource",
                                     Schema.string().orNull.described("auto, or the id of one; null: it is a camera.")),
+                                .optional(
+                                    "formatDescription",
+                                    Schema.reference("FormatDescription").orNull.described(
+                                        "What a camera delivers to it; null: nothing now, or it is a microphone.")),
                             ], additional: true)
                     ).described("The requested formats and rates; null: those of the preset.")),
                 .required(

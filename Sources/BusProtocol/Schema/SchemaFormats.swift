@@ -4,6 +4,23 @@ extension Schema {
         .choice(words.allCases.map(\.rawValue))
     }
 
+    static let formatDefinitions: [String: Schema] = [
+        "FormatDescription": .object(
+            [
+                .required("pixelFormat", .reference("PixelFormat")), .required("width", .integer(min: 1)),
+                .required("height", .integer(min: 1)),
+            ] + stated, additional: true
+        ).described("What a camera states about the pictures that it delivers.")
+    ]
+
+    /// Of pictures whose format and size stand beside it.
+    static let stated: [Property] =
+        [.required("orientation", .integer(min: 0, max: 270)), .required("mirrored", .boolean)] + colors + shape + [
+            .optional("bitsPerComponent", .integer(min: 1, max: 64)),
+            .optional("alignment", words(FormatExtensions.Alignment.self)),
+            .optional("frameDuration", .reference("FrameDuration")), .optional("metersPerStep", .number(min: 0)),
+        ]
+
     static let colors: [Property] = [
         .optional("colorPrimaries", words(ColorPrimaries.self)),
         .optional("transferFunction", words(TransferFunction.self)),

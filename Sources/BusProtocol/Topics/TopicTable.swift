@@ -255,15 +255,10 @@ extension TopicTable {
                 .array(
                     of: .object(
                         [.required("offset", count), .required("stride", count), .required("bytes", count)],
-                        additional: true), min: 1)), .required("orientation", .integer(min: 0, max: 270)),
-            .required("mirrored", .boolean), .required("dropped", count), .optional("keyframe", .boolean),
-            .optional("zoom", .number(min: 1)),
+                        additional: true), min: 1)),
+            .required("dropped", count), .optional("keyframe", .boolean), .optional("zoom", .number(min: 1)),
             .optional("exposure", .any),
-        ] + Schema.colors + Schema.shape + [
-            .optional("bitsPerComponent", .integer(min: 1, max: 64)),
-            .optional("alignment", Schema.words(FormatExtensions.Alignment.self)),
-            .optional("frameDuration", .reference("FrameDuration")), .optional("metersPerStep", .number(min: 0)),
-        ]
+        ] + Schema.stated
 
     private static let frame = Schema.object(picture, additional: true).described("A picture follows.")
 

@@ -2,6 +2,16 @@ import BusProtocol
 public import JSON
 
 extension FormatDescription {
+    /// {pixelFormat, width, height, orientation, mirrored, colorPrimaries, …}: all that is stated.
+    public var json: JSONValue {
+        var members = statement
+        members["pixelFormat"] = .string(pixelFormat.name)
+        members["width"] = JSONValue(dimensions.width)
+        members["height"] = JSONValue(dimensions.height)
+        members["frameDuration"] = extensions.members["frameDuration"]
+        return .object(members)
+    }
+
     /// {orientation, mirrored, colorPrimaries, …}: what goes beyond pixel format, size and rate.
     public var statement: [String: JSONValue] {
         var members = extensions.members

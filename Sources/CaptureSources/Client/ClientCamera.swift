@@ -65,6 +65,11 @@ public final class ClientCamera: UncontrolledSource {
         return source.format
     }
 
+    public func formatDescription() throws(SourceError) -> FormatDescription {
+        try requireOpen("VIDIOC_G_FMT")
+        return source.description
+    }
+
     public func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection { source.format }
 
     public func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection { source.format }

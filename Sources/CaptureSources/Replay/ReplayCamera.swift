@@ -75,6 +75,11 @@ public final class ReplayCamera: UncontrolledSource {
 
     public func activeFormat() throws(SourceError) -> FormatSelection { try opened("VIDIOC_G_FMT").1 }
 
+    public func formatDescription() throws(SourceError) -> FormatDescription {
+        let (material, selection) = try opened("VIDIOC_G_FMT")
+        return material.description(selection)
+    }
+
     public func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
         let (material, _) = try opened("VIDIOC_TRY_FMT")
         let formats = material.formats

@@ -111,6 +111,14 @@ public final class V4L2Camera: VideoSource {
         }
     }
 
+    public func formatDescription() throws(SourceError) -> FormatDescription {
+        let device = try device("VIDIOC_G_FMT")
+        return try translating(.configuring) { () throws(V4L2Error) in
+            let format = try device.node.format(device.type)
+            return FormatDescription(format, pixelFormat: PixelFormat(code: format.pixelFormat))
+        }
+    }
+
     public func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
         let device = try device("VIDIOC_TRY_FMT")
         return try translating(.configuring) { () throws(V4L2Error) in

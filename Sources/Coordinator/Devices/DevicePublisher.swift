@@ -75,6 +75,7 @@ final class DevicePublisher {
         if device.identity.mediaType == .audio {
             members["dataSources"] = status["dataSources"] ?? []
         } else {
+            members["formatDescription"] = worker.formatDescription
             members["photo"] = photos?.member(of: worker) ?? .null
         }
         return .object(members)

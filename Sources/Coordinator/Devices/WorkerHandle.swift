@@ -88,6 +88,8 @@ final class WorkerHandle {
     private(set) var status: [String: JSONValue] = [:]
     /// The format that the device has; nil: its present worker has not opened it yet.
     var activeFormat: JSONValue? { status["activeFormat"].flatMap { $0.isNull ? nil : $0 } }
+    /// What it states about its pictures; null: not known, or it is a microphone.
+    var formatDescription: JSONValue { status["formatDescription"] ?? .null }
     private(set) var counters: JSONValue = [:]
     private(set) var mediaPath: String?
     /// What was last committed, to be put back into a new process.

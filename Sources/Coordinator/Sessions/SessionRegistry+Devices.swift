@@ -44,6 +44,7 @@ extension SessionRegistry {
             isStreaming: worker.status["isStreaming"]?.bool ?? false, error: worker.status["error"] ?? .null,
             activeFormat: worker.status["activeFormat"] ?? .null,
             frameDuration: worker.status["frameDuration"] ?? .null,
+            formatDescription: worker.formatDescription,
             subscribers: worker.status["subscribers"] ?? .null, refused: worker.status["refused"] ?? .null,
             lock: held(device)?.id,
             stabilization: worker.stabilization)

@@ -8,6 +8,7 @@ extension SessionRegistry {
     func value(_ entry: Entry) -> JSONValue {
         var members = entry.session.members
         members["resolved"] = .array(resolved(entry))
+        members["inputs"] = .array(inputs(of: entry, members["inputs"]?.array ?? []))
         members["outputs"] = .array(outputs(of: entry.session, members["outputs"]?.array ?? []))
         members["hardwareCost"] =
             entry.session.run.isWanted ? .number(BandwidthBudget.rounded(hardwareCost(entry.session))) : .null
@@ -17,6 +18,18 @@ extension SessionRegistry {
                 ["reason": .string($0.reason.rawValue), "message": .string($0.message)]
             } ?? .null
         return .object(members)
+    }
+
+    /// Each with what it delivers: null while the session gets nothing of it, and of a microphone.
+    private func inputs(of entry: Entry, _ values: [JSONValue]) -> [JSONValue] {
+        zip(entry.session.inputs, values).map { input, value -> JSONValue in
+            var members = value.object ?? [:]
+            members["formatDescription"] = .null
+            if case .served? = entry.places[input.device], let worker = workers[input.device] {
+                members["formatDescription"] = worker.formatDescription
+            }
+            return .object(members)
+        }
     }
 
     private func outputs(of session: CaptureSession, _ values: [JSONValue]) -> [JSONValue] {

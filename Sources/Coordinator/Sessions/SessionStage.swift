@@ -21,6 +21,7 @@ final class SessionStage {
         var error: JSONValue
         var activeFormat: JSONValue
         var frameDuration: JSONValue
+        var formatDescription: JSONValue
         var subscribers: JSONValue
         var refused: JSONValue
         var lock: String?

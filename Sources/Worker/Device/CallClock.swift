@@ -58,6 +58,10 @@ final class TimedSource: VideoSource {
         try clock.measure { () throws(SourceError) in try source.activeFormat() }
     }
 
+    func formatDescription() throws(SourceError) -> FormatDescription {
+        try clock.measure { () throws(SourceError) in try source.formatDescription() }
+    }
+
     func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
         try clock.measure { () throws(SourceError) in try source.tryFormat(selection) }
     }

@@ -67,6 +67,9 @@ final class CameraController {
     /// The stream that runs.
     var stream: CameraStream? { life.isStreaming ? run : nil }
 
+    /// What the device's pictures are, or would be if it streamed; nil before it was opened for the first time.
+    var formatDescription: FormatDescription? { stream?.layout.description ?? snapshot?.formatDescription }
+
     // MARK: Requests
 
     /// Opens the device for the first time.
@@ -209,9 +212,7 @@ final class CameraController {
         let run = CameraStream(stream, ring, loop, silenceLimit: silenceLimit)
         self.run = run
         hasFrame = false
-        // Some drivers settle these only now.
-        let format = FormatSelection(pixelFormat: run.layout.pixelFormat, dimensions: run.layout.dimensions)
-        cache.streams(format, run.frameDuration)
+        cache.streams(run.layout.description, run.frameDuration)
         run.onFrame = { [weak self] content in
             guard let self else { return }
             if !hasFrame, case .whole = content {

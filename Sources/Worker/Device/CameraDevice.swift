@@ -254,11 +254,21 @@ final class CameraDevice {
             controls: try source.controlValues(), words: committed?.words ?? [:])
         configuration.isRampingZoom = rampingZoom != nil
         var snapshot = DeviceSnapshot(
-            description: description, configuration: configuration, began: began, asOf: MonotonicClock.now())
+            description: description, configuration: configuration,
+            formatDescription: try formatDescription(configuration.frameDuration), began: began,
+            asOf: MonotonicClock.now())
         snapshot.meteringRevision = metering.revision
         self.snapshot = snapshot
         forget { $0.isSettled(snapshot) }
         return snapshot
+    }
+
+    private func formatDescription(_ duration: FrameDuration?) throws(SourceError) -> FormatDescription {
+        var description = try source.formatDescription()
+        description.frameDuration = duration
+        let format = FormatSelection(pixelFormat: description.pixelFormat, dimensions: description.dimensions)
+        if let actual, actual.format == format { description.dimensions = actual.dimensions }
+        return description
     }
 
     /// Removes the entries of `notRestored` for which the condition holds.

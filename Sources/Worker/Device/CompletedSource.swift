@@ -46,6 +46,7 @@ final class CompletedSource: VideoSource {
 
     func close() { source.close() }
     func activeFormat() throws(SourceError) -> FormatSelection { try source.activeFormat() }
+    func formatDescription() throws(SourceError) -> FormatDescription { try source.formatDescription() }
 
     func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
         try source.tryFormat(selection)

@@ -48,9 +48,10 @@ final class DeviceCache {
     /// The device is closed.
     func closed() { priority = nil }
 
-    /// The format and the rate are settled: some drivers do that only when they stream.
-    func streams(_ format: FormatSelection, _ duration: FrameDuration?) {
-        var format = format
+    /// Format, rate and what is stated of the pictures are settled: some drivers do that only when they stream.
+    func streams(_ description: FormatDescription, _ duration: FrameDuration?) {
+        snapshot?.formatDescription = description
+        var format = FormatSelection(pixelFormat: description.pixelFormat, dimensions: description.dimensions)
         // Frames do not show which of several such rows it is.
         if let present = snapshot?.configuration.format, present.pixelFormat == format.pixelFormat,
             present.dimensions == format.dimensions

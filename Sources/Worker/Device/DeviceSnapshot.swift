@@ -7,6 +7,8 @@ struct DeviceSnapshot: Hashable, Sendable {
     /// The controls' flags and ranges are those of that moment.
     var description: DeviceDescription
     var configuration: DeviceConfiguration
+    /// What the device states about its pictures as it is set.
+    var formatDescription: FormatDescription
     /// When reading began: earlier events contain nothing new. Monotonic nanoseconds.
     var began: Int64
     /// When its controls were read: monotonic nanoseconds.

@@ -63,6 +63,10 @@ public final class PluggedCamera: VideoSource {
 
     public func activeFormat() throws(SourceError) -> FormatSelection { try opened("VIDIOC_G_FMT").activeFormat() }
 
+    public func formatDescription() throws(SourceError) -> FormatDescription {
+        try opened("VIDIOC_G_FMT").formatDescription()
+    }
+
     public func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
         try opened("VIDIOC_TRY_FMT").tryFormat(selection)
     }

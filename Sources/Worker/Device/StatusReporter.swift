@@ -13,6 +13,7 @@ struct DeviceStatus {
     /// How the running stream's frames come into their slots.
     var memory: FrameMemory?
     var snapshot: DeviceSnapshot?
+    var formatDescription: FormatDescription?
     var generation: UInt64 = 0
     var busySince: Int64?
     var error: BusError?
@@ -48,6 +49,7 @@ struct DeviceStatus {
             "stream": stream.map(JSONValue.string) ?? .null,
             "memory": (memory?.rawValue).map(JSONValue.string) ?? .null,
             "activeFormat": configuration?.json["activeFormat"] ?? .null,
+            "formatDescription": formatDescription?.json ?? .null,
             "frameDuration": duration?.json ?? .null, "frameRate": duration?.rate ?? .null,
             "generation": JSONValue(generation), "controls": .object(snapshot?.values ?? [:]),
             "supports": snapshot?.cameraControls.supports ?? [:],

@@ -182,12 +182,7 @@ public final class Worker {
     private func connect() {
         subscribers.obstacle = { [weak self] in self?.obstacle }
         subscribers.currentFormat = { [controller, frames] in
-            if let running = frames.running { return running.layout.description }
-            guard let snapshot = controller.snapshot else { return nil }
-            let format = snapshot.configuration.format
-            return FormatDescription(
-                pixelFormat: format.pixelFormat, dimensions: format.dimensions,
-                orientation: snapshot.description.orientation)
+            frames.running?.layout.description ?? controller.formatDescription
         }
         subscribers.onDemandChange = { [weak self] in self?.updateDemand() }
         subscribers.onChange = { [weak self] in self?.status?.touch() }
@@ -311,7 +306,8 @@ public final class Worker {
     private var currentStatus: DeviceStatus {
         DeviceStatus(
             isOpen: controller.isOpen, stream: controller.stream?.id, memory: controller.stream?.memory,
-            snapshot: controller.snapshot, generation: orders.generation, busySince: thread.busySince,
+            snapshot: controller.snapshot, formatDescription: controller.formatDescription,
+            generation: orders.generation, busySince: thread.busySince,
             error: lastWords ?? controller.error,
             committed: orders.committed,
             fence: orders.highestFence, priority: controller.cache.priority,

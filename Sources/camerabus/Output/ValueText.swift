@@ -12,6 +12,29 @@ enum ValueText {
         return "\(pixels) \(number(format["width"]))x\(number(format["height"]))"
     }
 
+    /// What a camera states about its pictures; what is usual of them is left out: `YUYV 640x480, 30 frames/s,
+    /// primaries bt709, transfer iec61966-2-1, matrix smpte170m, range video, pixels 64:45, turn by 90 to be upright`.
+    static func formatDescription(_ stated: JSONValue) -> String {
+        var parts = [format(stated)]
+        let rate = rate(ofDuration: stated["frameDuration"])
+        if rate != "-" { parts.append("\(rate) frames/s") }
+        let words = [
+            ("primaries", "colorPrimaries"), ("transfer", "transferFunction"), ("matrix", "yCbCrMatrix"),
+            ("range", "colorRange"), ("chroma", "chromaLocation"), ("pixels", "pixelAspectRatio"),
+        ]
+        for (title, member) in words {
+            if let value = stated[member]?.string { parts.append("\(title) \(value)") }
+        }
+        if let bits = stated["bitsPerComponent"]?.integer { parts.append("\(bits) bits") }
+        if let area = stated["cleanAperture"] {
+            parts.append("clean \(size(area))+\(number(area["x"]))+\(number(area["y"]))")
+        }
+        if let meters = stated["metersPerStep"]?.double { parts.append("\(JSONValue(meters)) m a step") }
+        if let turn = stated["orientation"]?.integer, turn != 0 { parts.append("turn by \(turn) to be upright") }
+        if stated["mirrored"] == true { parts.append("mirrored") }
+        return parts.joined(separator: ", ")
+    }
+
     /// Without digits that say nothing: `30`, `29.97`.
     static func rate(_ value: Double) -> String {
         let hundredths = (value * 100).rounded()

@@ -43,9 +43,11 @@ extension KernelTests {
                 let text = try test.v4l2ctl("--get-fmt-video")
                 #expect(text.contains("YCbCr/HSV Encoding: \(encoding.theirs)"), "\(text)")
                 #expect(text.contains("Quantization      : \(range.theirs)"), "\(text)")
+                let stated = try test.camera.formatDescription().color
                 let stream = try test.camera.startStreaming()
                 defer { try? test.camera.stopStreaming() }
                 let color = stream.layout.description.color
+                #expect(stated == color, "the same before the stream")
                 #expect(color.matrix == encoding.ours && color.range == range.ours && color.primaries == .bt709)
                 let slot = try nextFrame(stream)
                 let regions = slot.regions.map { UnsafeRawBufferPointer($0) }

@@ -214,4 +214,26 @@ extension RestoringTests {
         _ = try subscriber.next { ($0.header["stream"] ?? before) != before }
         #expect(bench.now.calls.filter { $0 == "open" }.count == 1)
     }
+
+    @Test func `the state has what the frames of the present stream state`() throws {
+        let worker = try worker(nil)
+        let closed = try worker.coordinator.waitForStatus("what it is set to") { $0["formatDescription"] != .null }
+        #expect(closed["formatDescription"]?["yCbCrMatrix"] == "smpte170m" && closed["stream"] == .null)
+        #expect(closed["formatDescription"]?["frameDuration"] == "1/100")
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        _ = try subscriber.next { $0.header["stream"] != nil }
+        bench.set { $0.color = ColorDescription(primaries: .bt2020, matrix: .bt2020nc, range: .full) }
+        // No new stream: its frames are stated to be as they were.
+        bench.told.tell(.sourceChanged(resolution: false))
+        _ = try worker.coordinator.wait("the event") { if case .event("sourceChanged", _) = $0 { true } else { false } }
+        #expect(try worker.coordinator.status["formatDescription"]?["yCbCrMatrix"] == "smpte170m")
+        bench.told.tell(.sourceChanged(resolution: true))
+        let status = try worker.coordinator.waitForStatus("other colours") {
+            $0["formatDescription"]?["yCbCrMatrix"] == "bt2020nc"
+        }
+        let header = try subscriber.next { $0.header["yCbCrMatrix"] == "bt2020nc" }.header
+        for name in ["colorPrimaries", "colorRange", "orientation", "mirrored", "width", "height", "transferFunction"] {
+            #expect(status["formatDescription"]?[name] == header[name], "\(name)")
+        }
+    }
 }

@@ -289,7 +289,7 @@ struct RestoringTests {
         let now = DeviceSnapshot(
             description: description,
             configuration: DeviceConfiguration(formatID: nil, format: format, frameDuration: duration, controls: [:]),
-            began: 0, asOf: 0)
+            formatDescription: FormatDescription(pixelFormat: .yuyv, dimensions: format.dimensions), began: 0, asOf: 0)
         #expect(NotRestored(path: "frameRate", wanted: "1/30", present: .null, why: "").isSettled(now))
         #expect(!NotRestored(path: "frameRate", wanted: "1/25", present: .null, why: "").isSettled(now))
     }

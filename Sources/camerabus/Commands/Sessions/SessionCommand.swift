@@ -173,10 +173,10 @@ extension SessionCommand {
             abstract: "Creates and runs a session until Ctrl-C, and prints its events.",
             discussion: """
                 When its topics change, for example by 'camerabus session switch' or 'configure', the new topics are \
-                printed.
+                printed; and what a camera delivers, when that changes.
 
-                With --json: the result of the method session.start, then each event, and {"resolved"} when the topics \
-                change; one line each.
+                With --json: the result of the method session.start, then each event, {"resolved"} when the topics \
+                change, and {"inputs"} when a camera delivers something else; one line each.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -193,15 +193,22 @@ extension SessionCommand {
                 try SessionCommand.tell(session, options)
             }
             var deliveries = Deliveries(session.resolved)
+            var inputs = Deliveries(session.state["inputs"]?.array ?? [])
             for try await message in events {
                 let event = message.json
                 if message.topic.hasPrefix("state/") {
-                    guard let news = deliveries.news(in: event["value"]) else { continue }
+                    let (changed, news) = (
+                        inputs.news(ofInputs: event["value"]), deliveries.news(in: event["value"])
+                    )
                     if options.json {
-                        try Output.json(["resolved": .array(news)])
-                    } else {
-                        for delivery in news { try Output.line(Table.printable(SessionsCommand.line(delivery))) }
+                        if let changed { try Output.json(["inputs": .array(changed)]) }
+                        if let news { try Output.json(["resolved": .array(news)]) }
+                        continue
                     }
+                    for line in (changed ?? []).compactMap(SessionsCommand.line(ofInput:)) {
+                        try Output.line(Table.printable(line))
+                    }
+                    for delivery in news ?? [] { try Output.line(Table.printable(SessionsCommand.line(delivery))) }
                     continue
                 }
                 if options.json {
@@ -216,7 +223,7 @@ extension SessionCommand {
         }
     }
 
-    /// The topics of a session's outputs, as printed last.
+    /// The topics of a session's outputs, or what its inputs deliver, as printed last.
     struct Deliveries {
         private var told: [JSONValue]
 
@@ -227,6 +234,16 @@ extension SessionCommand {
             guard let resolved = state?["resolved"]?.array, !resolved.isEmpty, resolved != told else { return nil }
             told = resolved
             return resolved
+        }
+
+        /// The inputs, if a camera delivers something else. Nil while none delivers anything.
+        mutating func news(ofInputs state: JSONValue?) -> [JSONValue]? {
+            guard let inputs = state?["inputs"]?.array else { return nil }
+            let deliver = { (input: JSONValue) -> Bool in input["formatDescription"].map { !$0.isNull } ?? false }
+            let (now, before) = (inputs.filter(deliver), told.filter(deliver))
+            guard !now.isEmpty, now != before else { return nil }
+            told = inputs
+            return inputs
         }
     }
 

@@ -64,12 +64,20 @@ struct SessionsCommand: BusCommand {
         if let error = session["error"], !error.isNull {
             lines.append("\(ValueText.plain(error["reason"])): \(ValueText.plain(error["message"]))")
         }
+        lines += session["inputs"]?.array?.compactMap(line(ofInput:)) ?? []
         for delivery in resolved?.array ?? [] { lines.append(line(delivery)) }
         if let cost = hardwareCost?.double, cost > 0 {
             lines.append(
                 "hardwareCost: \(ValueText.plain(hardwareCost)) (1 is the whole bandwidth of a USB bus for cameras)")
         }
         return lines + (explanation?.array?.compactMap(\.string) ?? [])
+    }
+
+    /// `cam0 delivers YUYV 640x480, 30 frames/s, bt709 video, turn by 90`; nil while it delivers nothing.
+    static func line(ofInput input: JSONValue) -> String? {
+        guard let stated = input["formatDescription"], !stated.isNull else { return nil }
+        let description = ValueText.formatDescription(stated)
+        return "\(ValueText.plain(input["device"])) delivers \(description)"
     }
 
     /// `videoData: frame/cam0/bgr:640x480@15/ (640x480, 15 frames/s)`, `audioData: audio/mic0/s16:48000x2/ (s16, 48000
