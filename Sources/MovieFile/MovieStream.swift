@@ -1,4 +1,4 @@
-import CaptureCore
+public import CaptureCore
 import FFmpeg
 import Glibc
 import LinuxIO
@@ -42,6 +42,16 @@ public final class MovieStream: Sendable {
 
     public var statistics: StreamStatistics { run.statistics }
 
+    /// Goes on with pictures that lie otherwise in memory, as ``MovieWriter/setSource(_:)``, from the next frame on.
+    ///
+    /// - Throws: when what comes is not encoded here, or these can't be.
+    public func setSource(_ layout: FrameLayout) throws(MovieError) {
+        guard case .encoded = configuration.video, PictureTrack.encodable.contains(layout.pixelFormat) else {
+            throw .unsupported("other pictures in what is sent to a server as it comes")
+        }
+        run.setSource(layout)
+    }
+
     /// Adds a frame, which is copied.
     ///
     /// - Returns: false if it was dropped at once, which is counted.
@@ -83,11 +93,11 @@ extension MovieStream {
         private let configuration: StreamConfiguration
         private let transport: StreamTransport
         private let wake: EventDescriptor
-        /// Of a frame.
-        private let leastBytes: Int
         private let onChange: @Sendable (StreamState) -> Void
         private let deadline = MediaDeadline()
-        private let shared = Mutex(Shared())
+        private let shared: Mutex<Shared>
+        /// How frames lie in memory; nil: as the configuration says.
+        private var source: FrameLayout?
         /// The one that is being sent.
         private var outgoing = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
@@ -97,6 +107,12 @@ extension MovieStream {
         private struct Shared {
             var statistics = StreamStatistics()
             var isClosing = false
+            /// Of a frame.
+            var leastBytes: Int
+            /// How frames lie in memory from the next one on, if that is otherwise.
+            var nextSource: FrameLayout?
+            /// How they do from those times on; the thread has not come to any but the first.
+            var sources: [(time: Int64, layout: FrameLayout)] = []
         }
 
         private struct Outgoing {
@@ -104,6 +120,8 @@ extension MovieStream {
             var time: Int64
             var isKeyFrame: Bool
             var count: Int
+            /// How it lies in memory, if that is otherwise than before.
+            var source: FrameLayout?
         }
 
         init(
@@ -113,7 +131,8 @@ extension MovieStream {
             self.configuration = configuration
             self.transport = transport
             self.wake = wake
-            leastBytes = if case .encoded(let layout, _) = configuration.video { layout.totalBytes } else { 1 }
+            let leastBytes = if case .encoded(let layout, _) = configuration.video { layout.totalBytes } else { 1 }
+            shared = Mutex(Shared(leastBytes: leastBytes))
             self.onChange = onChange
             queue = PreRollRing(duration: configuration.queueDuration, bytes: configuration.queueSize)
         }
@@ -131,17 +150,28 @@ extension MovieStream {
             }
         }
 
+        func setSource(_ layout: FrameLayout) {
+            shared.withLock { ($0.nextSource, $0.leastBytes) = (layout, layout.totalBytes) }
+        }
+
         func append(
             _ kind: PreRollRing.Kind, _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool
         ) -> Bool {
             let isTaken = shared.withLock { shared in
-                guard !shared.isClosing, payload.count >= leastBytes || kind == .sound else {
+                guard !shared.isClosing, payload.count >= shared.leastBytes || kind == .sound else {
                     if kind == .frame {
                         shared.statistics.droppedFrames += 1
                     } else {
                         shared.statistics.droppedSounds += 1
                     }
                     return false
+                }
+                if kind == .frame, let next = shared.nextSource {
+                    // While there is no connection, frames are let go of that the thread never comes to.
+                    let oldest = queue.startTime ?? time
+                    while shared.sources.count > 1, shared.sources[1].time <= oldest { shared.sources.removeFirst() }
+                    shared.sources.append((time, next))
+                    shared.nextSource = nil
                 }
                 return queue.append(kind, payload, at: time, isKeyFrame: isKeyFrame)
             }
@@ -167,6 +197,7 @@ extension MovieStream {
                 do throws(MediaError) {
                     deadline.set(MonotonicClock.now() + configuration.connectTimeout)
                     let link = try StreamLink(configuration, transport, deadline)
+                    if let source { try link.setSource(source) }
                     // Frames without the one that they build on.
                     shared.withLock { _ in queue.skipToKeyFrame() }
                     tell(.connected)
@@ -214,6 +245,7 @@ extension MovieStream {
             _ next: Outgoing, _ bytes: UnsafeRawBufferPointer, _ link: StreamLink
         ) throws(MediaError) -> Written? {
             do throws(MediaError) {
+                if let new = next.source { try link.setSource(new) }
                 return try link.send(next.kind, bytes, at: next.time, isKeyFrame: next.isKeyFrame)
             } catch {
                 count(next.kind, nil)
@@ -238,15 +270,20 @@ extension MovieStream {
 
         // The oldest, whose bytes are in `outgoing` then, so that nobody waits while it is sent.
         private func take() -> Outgoing? {
-            shared.withLock { _ in
+            shared.withLock { shared in
                 queue.takeFirst { item, bytes in
+                    var new: FrameLayout?
+                    while item.kind == .frame, let first = shared.sources.first, item.time >= first.time {
+                        (new, source) = (first.layout, first.layout)
+                        shared.sources.removeFirst()
+                    }
                     if outgoing.count < bytes.count {
                         outgoing.deallocate()
                         outgoing = .allocate(byteCount: bytes.count * 3 / 2, alignment: 64)
                     }
                     outgoing.copyMemory(from: bytes)
                     return Outgoing(
-                        kind: item.kind, time: item.time, isKeyFrame: item.isKeyFrame, count: bytes.count)
+                        kind: item.kind, time: item.time, isKeyFrame: item.isKeyFrame, count: bytes.count, source: new)
                 }
             }
         }

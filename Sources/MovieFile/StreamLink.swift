@@ -25,6 +25,9 @@ final class StreamLink {
         try muxer.start()
     }
 
+    /// As ``MovieWriter/setSource(_:)``.
+    func setSource(_ layout: FrameLayout) throws(MediaError) { try picture?.setSource(layout) }
+
     /// - Returns: nil: it was not sent, since nothing was there that it builds on, or it is not later than the last.
     func send(
         _ kind: PreRollRing.Kind, _ bytes: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool

@@ -138,6 +138,45 @@ import Testing
         #expect(states.withLock { $0.last } == .closed)
     }
 
+    @Test func picturesOfAnotherSizeAreScaledToThatOfTheStream() async throws {
+        let layout = try #require(FrameLayout.packed(.i420, Self.size))
+        let wide = try #require(FrameLayout.packed(.nv12, Dimensions(width: 640, height: 240)))
+        var settings = MovieFileType.mp4.recommendedVideoSettings(Self.size, frameRate: 30)
+        settings.preset = "ultrafast"
+        let port = try LocalPort.free()
+        let received = "\(scratch.path)/received.mkv"
+        let stream = try MovieStream(configuration(.rtsp, port, .encoded(layout, settings), nil))
+        // Before there is a server, so that all wait in the queue.
+        for index in 0..<60 {
+            let isWide = (20..<40).contains(index)
+            if index == 20 { try stream.setSource(wide) }
+            if index == 40 { try stream.setSource(layout) }
+            let white = [UInt8](repeating: 235, count: (isWide ? wide : layout).totalBytes)
+            white.withUnsafeBytes { _ = stream.append($0, at: Int64(index) * 33_333_333) }
+        }
+        let server = try serve(.rtsp, port, to: received)
+        try await eventually(by: .after(seconds: 60)) { stream.statistics.frames == 60 }
+        stream.close(within: 60_000_000_000)
+        #expect(stream.statistics.droppedFrames == 0)
+        #expect(try await server.end(by: .after(seconds: 60)).status == 0)
+        // A line at the top: 640x240 is 320x120 in 320x240.
+        let top = try await run(
+            "ffmpeg",
+            [
+                "-v", "error", "-i", received, "-vsync", "passthrough", "-vf", "crop=iw:2:0:20,format=gray,scale=1:1",
+                "-f", "rawvideo", "-",
+            ], scratch
+        ).standardOutputBytes
+        try #require(top.count == 60)
+        for (index, level) in top.enumerated() {
+            #expect((level < 60) == (20..<40).contains(index), "\(index): \(level)")
+        }
+        let complaints = try await Judge(path: received, scratch: scratch).complaints()
+        #expect(complaints == "")
+        let stored = try #require(FrameLayout.packed(.motionJPEG, Self.size))
+        #expect(throws: MovieError.self) { try stream.setSource(stored) }
+    }
+
     @Test func aServerThatSaysNothingHoldsNobodyUp() async throws {
         // Connections wait in its queue, and nobody answers.
         let silent = FileDescriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))

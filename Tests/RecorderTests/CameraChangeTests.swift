@@ -12,7 +12,7 @@ import Testing
 /// A movie that goes on with another camera's pictures.
 extension RecordingTests {
     /// How bright the brightest point of a line is in each picture, from 0 to 255.
-    private func brightest(_ fixture: RecorderFixture, _ path: String, line: Int, width: Int) async throws -> [Int] {
+    func brightest(_ fixture: RecorderFixture, _ path: String, line: Int, width: Int) async throws -> [Int] {
         let result = try await fixture.run(
             "ffmpeg",
             [

@@ -36,7 +36,9 @@ extension RecordingTests {
         _ = try await filming.camera.end()
         try fixture.startCamera("cam0", .motionJPEG, width: 1280, height: 720)
         let result = try fixture.waitForEnd()
-        #expect(result.reason == .formatChanged && !result.isSuccess && result.isKept)
+        #expect(result.reason == .formatChanged && result.isKept && result.goesOn)
+        // Nobody has begun another file.
+        #expect(!result.isSuccess && result.error?.message.contains("MJPG 1280x720 now, and MJPG 640x480") == true)
         #expect(try MovieRepair.inspect(filming.request.path).condition == .whole)
     }
 
@@ -51,13 +53,46 @@ extension RecordingTests {
         _ = try await camera.end()
         let before = fixture.progress.frames
         try fixture.startCamera("cam0", .yuyv, width: 1280, height: 720)
+        try fixture.wait(for: .didChangeSize(Dimensions(width: 1280, height: 720)))
         try fixture.waitForState("further frames") { $0.frames >= before + 15 }
+        #expect(fixture.progress.source == Dimensions(width: 1280, height: 720))
         let result = try fixture.stop()
         #expect(result.isSuccess)
         let tracks = try await fixture.tracks(request.path)
-        #expect(tracks.first?["width"] == 640)
+        #expect(tracks.first?["width"] == 640 && tracks.first?["height"] == 480)
         let complaints = try await fixture.complaints(request.path)
         #expect(complaints == "")
+        let lines = try fixture.sideCar(request.path)
+        let change = try #require(lines.firstIndex { $0["source"] != nil })
+        #expect(lines[change]["source"] == ["width": 1280, "height": 720] && lines.count == Int(result.frames) + 2)
+        // 16:9 has black above and below it in 4:3.
+        let edge = try await brightest(fixture, request.path, line: 10, width: 640)
+        try #require(edge.count == Int(result.frames))
+        #expect(edge[..<(change - 1)].allSatisfy { $0 > 128 }, "\(edge)")
+        #expect(edge[(change - 1)...].allSatisfy { $0 < 40 }, "\(edge)")
+    }
+
+    @Test("pixels that are stored go on in another format, and not at another size")
+    func storedPixels() async throws {
+        let fixture = try RecorderFixture()
+        let camera = try fixture.startCamera("cam0", .yuyv)
+        var request = fixture.request(.mkv)
+        request.video.codec = .raw
+        _ = try fixture.record(request)
+        try fixture.waitForState("frames") { $0.frames >= 5 }
+        camera.process.send(SIGKILL)
+        _ = try await camera.end()
+        let before = fixture.progress.frames
+        let other = try fixture.startCamera("cam0", .motionJPEG)
+        try fixture.waitForState("further frames") { $0.frames >= before + 5 }
+        other.process.send(SIGKILL)
+        _ = try await other.end()
+        try fixture.startCamera("cam0", .motionJPEG, width: 320, height: 240)
+        let result = try fixture.waitForEnd()
+        #expect(result.reason == .formatChanged && result.isKept && result.goesOn)
+        let tracks = try await fixture.tracks(request.path)
+        #expect(tracks.first?["width"] == 640)
+        #expect(Self.count(try #require(tracks.first)) == Int(result.frames))
     }
 
     @Test("a microphone that gives no sound ends what begins with it")

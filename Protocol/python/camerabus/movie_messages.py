@@ -31,7 +31,8 @@ class MovieEnding:
     """How a movie ended: with `success` if as was asked for, by `stopped`, a limit or the end of its program.
 
     If not, `error` may say more; what was recorded until then is `kept` and plays, unless nothing was. `duration` is in
-    milliseconds, `size` in bytes; `next` is the movie that goes on in its place.
+    milliseconds, `size` in bytes; `next` is the movie that goes on in its place, in another file: `stop()` ends that
+    one, too.
     """
 
     movie: str = ""
@@ -100,6 +101,10 @@ class MovieState:
     blank: tuple[str, ...] = _tuple()
     #: Why it has no side-car, or none any more, in a sentence.
     sideCarProblem: str | None = None
+    #: {width, height} of the camera's pictures now, which the movie scales; empty: that has not changed.
+    source: Mapping[str, Any] = _map()
+    #: The movie in whose place it continues.
+    follows: str | None = None
     #: Its devices that have given something and give nothing now: it waits for them, and ends when they stay away.
     waitingFor: tuple[str, ...] = _tuple()
     #: Of one that has ended.

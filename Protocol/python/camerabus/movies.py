@@ -67,14 +67,14 @@ class MovieBase:
         return self._learn((yield from self._core.ask(_state(method, self.id), timeout)))
 
     def _end(self, timeout: float | None) -> Steps[MovieEnding]:
-        if self.ending is None:
+        if self.ending is None or self.ending.next is not None:
             self.ending = yield from self._core.ask(_stop(self.id), _patience(self._core, timeout))
         yield from self._come()
         return self.ending
 
     def _come(self) -> Steps[None]:
         if self.target is not None and not self._is_here and self.ending is not None and self.ending.kept:
-            yield from bring(self._core, self.id, self.target)
+            yield from bring(self._core, self.ending.movie or self.id, self.target)
             self._is_here = True
 
     def _leave(self) -> Steps[None]:

@@ -75,6 +75,15 @@ public struct MovieState: Hashable, Sendable {
     public var blank: [String] { json["blank"]?.array?.compactMap(\.string) ?? [] }
     /// Why it has no side-car, or none any more, in a sentence; nil: nothing is wrong with it.
     public var sideCarProblem: String? { json["sideCarProblem"]?.string }
+    /// Pixels of the camera's pictures now, which the movie scales; nil: that has not changed since it began.
+    public var source: (width: Int, height: Int)? {
+        guard let width = json["source"]?["width"]?.integer, let height = json["source"]?["height"]?.integer else {
+            return nil
+        }
+        return (Int(clamping: width), Int(clamping: height))
+    }
+    /// The movie in whose place it continues; nil: it does in none's.
+    public var follows: String? { json["follows"]?.string }
     /// Ids of its devices that have given something and give nothing now: the movie waits for them, and ends when they
     /// stay away.
     public var waitingFor: [String] { json["waitingFor"]?.array?.compactMap(\.string) ?? [] }
@@ -109,7 +118,8 @@ public struct MovieEnding: Hashable, Sendable {
     public let dropped: Int64
     /// There is a file.
     public let isKept: Bool
-    /// The movie that goes on with the take in a file of its own, where a recorder died and that was asked for.
+    /// The movie that goes on with the take in a file of its own: where the camera's pictures changed and are stored as
+    /// they come, or where a recorder died and that was asked for. ``Client/stopMovie(_:)`` of this one ends it.
     public let next: String?
     /// Why it has no side-car, or one that is not whole, in a sentence; nil: nothing is wrong with it.
     public var sideCarProblem: String? { json["sideCarProblem"]?.string }
@@ -120,7 +130,8 @@ public struct MovieEnding: Hashable, Sendable {
         guard let reason = json["reason"]?.string else {
             throw .unreadable("The answer of the bus is invalid: it does not say how the movie \(id) ended.")
         }
-        self.id = id
+        // The one that continues in its place may have been ended for it.
+        self.id = json["movie"]?.string ?? id
         self.reason = reason
         isSuccess = json["success"]?.bool ?? false
         message = json["error"]?["message"]?.string

@@ -10,8 +10,8 @@ public final class MovieUpdates: AsyncSequence, Sendable {
     public enum Update: Hashable, Sendable {
         /// How far it is.
         case state(MovieState)
-        /// `didStartRecording`, `didPauseRecording`, `didResumeRecording`, of a server `didDisconnect` and
-        /// `didReconnect`, or what a later bus tells, with its members.
+        /// `didStartRecording`, `didPauseRecording`, `didResumeRecording`, `didChangeSize`, of a server `didDisconnect`
+        /// and `didReconnect`, or what a later bus tells, with its members.
         case event(String, JSONValue)
         /// The last one.
         case ended(MovieEnding)

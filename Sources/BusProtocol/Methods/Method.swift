@@ -121,4 +121,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case highBitDepth
     /// Renditions of a part of the picture (`;crop=`), and with sizes as upper bounds (`;fit`).
     case regions
+    /// Movies continue when their camera changes the size of its pictures: `didChangeSize`, `source`, `follows`.
+    case sizeChanges
 }

@@ -99,6 +99,12 @@ extension Schema {
                     "waitingFor",
                     Schema.array(of: .string(minLength: 1), min: 1).described(
                         "Its devices that have given something and give nothing now. Absent: there are none.")),
+                .optional(
+                    "source",
+                    .object([.required("width", .integer(min: 1)), .required("height", .integer(min: 1))])
+                        .described("Of the camera's pictures now, which are scaled. Absent: it has not changed.")),
+                .optional(
+                    "follows", .string(minLength: 1).described("The movie in whose place it continues.")),
                 .optional("end", Schema.reference("MovieEnd").orNull.described("Of one that has ended.")),
             ], additional: true
         ).described("A movie as it is now: state/movie/<id>/."),

@@ -199,12 +199,15 @@ extension TopicTable {
                     "event",
                     .choice([
                         "didStartRecording", "didPauseRecording", "didResumeRecording", "didDropFrames",
-                        "didDisconnect",
-                        "didReconnect",
+                        "didChangeSize", "didDisconnect", "didReconnect",
                     ])),
                 .required("path", Schema.string(minLength: 1).orNull.described("null with url.")),
                 .optional("url", .string(minLength: 1)),
                 .optional("message", .string().described("Of didDisconnect: why.")),
+                .optional(
+                    "source",
+                    .object([.required("width", .integer(min: 1)), .required("height", .integer(min: 1))])
+                        .described("Of didChangeSize: the size of the camera's pictures now.")),
             ], additional: true),
         .object(
             order + [

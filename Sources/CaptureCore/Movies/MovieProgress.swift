@@ -7,13 +7,13 @@ public enum MovieEndReason: String, Hashable, Sendable, CaseIterable {
     case ownerGone, shuttingDown
     case diskFull, deviceLost, formatChanged, unauthorized, recorderCrashed, writeFailed
 
-    /// The movie is what was asked for.
+    /// The movie is what was asked for, if there is no error.
     public var isSuccess: Bool {
         switch self {
         case .stopped, .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached,
-            .libraryQuotaReached, .ownerGone, .shuttingDown:
+            .libraryQuotaReached, .ownerGone, .shuttingDown, .formatChanged:
             true
-        case .diskFull, .deviceLost, .formatChanged, .unauthorized, .recorderCrashed, .writeFailed: false
+        case .diskFull, .deviceLost, .unauthorized, .recorderCrashed, .writeFailed: false
         }
     }
 }
@@ -53,6 +53,8 @@ public struct MovieProgress: Hashable, Sendable {
     /// Of what is sent to a server: whether that has it, and how often it was connected to again; nil of a file.
     public var connected: Bool?
     public var reconnects: UInt64?
+    /// Of the camera's pictures, which the movie scales; nil: it is what it was when the movie began.
+    public var source: Dimensions?
     /// What stands as black, or silence, in the movie now.
     public var blank: Set<AuthorizationMedia> = []
     /// Why it has no side-car, or none any more, in a sentence; nil: it has one, or is to have none.
@@ -73,6 +75,7 @@ public struct MovieProgress: Hashable, Sendable {
             "frames": JSONValue(frames), "dropped": JSONValue(dropped), "fragments": JSONValue(fragments),
             "encoderLoad": .number(encoderLoad), "startOffset": startOffset.map(JSONValue.number),
             "connected": connected.map(JSONValue.bool), "reconnects": reconnects.map { JSONValue($0) },
+            "source": source?.json,
             "blank": blank.isEmpty ? nil : JSONValue(blank.map(\.rawValue).sorted()),
             "sideCarProblem": sideCarProblem.map(JSONValue.string),
             "waitingFor": waitingFor.isEmpty ? nil : JSONValue(waitingFor), "refusal": refusal?.json,
@@ -104,6 +107,7 @@ public struct MovieProgress: Hashable, Sendable {
         startOffset = json["startOffset"]?.double
         connected = json["connected"]?.bool
         reconnects = count("reconnects")
+        source = json["source"].flatMap(Dimensions.init(json:))
         blank = Set(json["blank"]?.array?.compactMap { $0.string.flatMap(AuthorizationMedia.init) } ?? [])
         sideCarProblem = json["sideCarProblem"]?.string
         waitingFor = json["waitingFor"]?.array?.compactMap(\.string) ?? []
@@ -128,6 +132,8 @@ public struct MovieResult: Hashable, Sendable {
     public var isKept: Bool
     /// Why it has no side-car, or one that is not whole, in a sentence; nil: nothing is wrong with it.
     public var sideCarProblem: String?
+    /// Of ``MovieEndReason/formatChanged``: another file can hold what the devices give now.
+    public var goesOn = false
 
     public init(
         _ reason: MovieEndReason, error: BusError? = nil, path: String, duration: Int64 = 0, size: Int64 = 0,
@@ -145,7 +151,8 @@ public struct MovieResult: Hashable, Sendable {
 
     public var isSuccess: Bool { reason.isSuccess && error == nil }
 
-    /// {reason, success, error?, path (null: a server had it), duration, size, frames, dropped, kept, sideCarProblem?}
+    /// {reason, success, error?, path (null: a server had it), duration, size, frames, dropped, kept, sideCarProblem?,
+    /// goesOn?}
     public var members: [String: JSONValue] {
         var members: [String: JSONValue] = [
             "reason": .string(reason.rawValue), "success": .bool(isSuccess),
@@ -155,6 +162,7 @@ public struct MovieResult: Hashable, Sendable {
         ]
         if let error { members["error"] = error.json }
         if let sideCarProblem { members["sideCarProblem"] = .string(sideCarProblem) }
+        if goesOn { members["goesOn"] = true }
         return members
     }
 
@@ -169,6 +177,7 @@ public struct MovieResult: Hashable, Sendable {
             reason, error: json["error"].map { BusError(wire: $0) }, path: json["path"]?.string ?? "",
             duration: duration, size: size, frames: frames, dropped: dropped, isKept: isKept)
         sideCarProblem = json["sideCarProblem"]?.string
+        goesOn = json["goesOn"]?.bool ?? false
     }
 }
 
@@ -180,6 +189,8 @@ public enum MovieEvent: Hashable, Sendable {
     case didResumeRecording
     /// The recorder couldn't keep up: so many frames more are missing. At most once a second.
     case didDropFrames(UInt64)
+    /// The camera's pictures have another size from now on, and are scaled.
+    case didChangeSize(Dimensions)
     /// The server that it is sent to has gone; why. It is looked for until the movie ends.
     case didDisconnect(String)
     /// The server is back.
@@ -193,6 +204,7 @@ public enum MovieEvent: Hashable, Sendable {
         case .didPauseRecording: "didPauseRecording"
         case .didResumeRecording: "didResumeRecording"
         case .didDropFrames: "didDropFrames"
+        case .didChangeSize: "didChangeSize"
         case .didDisconnect: "didDisconnect"
         case .didReconnect: "didReconnect"
         case .didFinishRecording: "didFinishRecording"
@@ -203,6 +215,7 @@ public enum MovieEvent: Hashable, Sendable {
     public var members: [String: JSONValue] {
         switch self {
         case .didStartRecording, .didPauseRecording, .didResumeRecording, .didReconnect: [:]
+        case .didChangeSize(let size): ["source": size.json]
         case .didDisconnect(let why): ["message": .string(why)]
         case .didDropFrames(let count): ["frames": JSONValue(count)]
         case .didFinishRecording(let result): result.members
@@ -218,6 +231,9 @@ public enum MovieEvent: Hashable, Sendable {
         case "didDropFrames":
             guard let count = members["frames"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
             self = .didDropFrames(count)
+        case "didChangeSize":
+            guard let size = members["source"].flatMap(Dimensions.init(json:)) else { return nil }
+            self = .didChangeSize(size)
         case "didDisconnect": self = .didDisconnect(members["message"]?.string ?? "")
         case "didReconnect": self = .didReconnect
         case "didFinishRecording":

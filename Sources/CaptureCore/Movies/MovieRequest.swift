@@ -157,6 +157,8 @@ public struct MovieRequest: Hashable, Sendable {
     public var take: String?
     /// From 1.
     public var part: Int
+    /// The movie in whose place this one continues; nil: it does in none's.
+    public var follows: String?
     public var session: String?
     public var rig: String?
     /// For whom it is.
@@ -228,6 +230,7 @@ extension MovieRequest {
             "notBefore": notBefore.map(JSONValue.integer), "startsWithSound": startsWithSound ? .bool(true) : nil,
             "orientation": orientation.map { JSONValue($0) },
             "mirrored": mirrored.map(JSONValue.bool), "take": take.map(JSONValue.string), "part": JSONValue(part),
+            "follows": follows.map(JSONValue.string),
             "session": session.map(JSONValue.string), "rig": rig.map(JSONValue.string), "owner": owner.keptJSON,
             "live": live?.json,
             "note": note.isNull ? nil : note,
@@ -286,6 +289,7 @@ extension MovieRequest {
         mirrored = reader.known("mirrored")?.bool
         take = try reader.text("take")
         part = Int(try reader.number("part", in: 1...1_000_000) ?? 1)
+        follows = try reader.text("follows")
         session = try reader.text("session")
         rig = try reader.text("rig")
         guard let owner = LockHolder(keptJSON: try reader.required("owner")) else {

@@ -15,6 +15,10 @@ public struct RunningMovie: Hashable, Sendable {
         public var crashes: [Instant]
         /// In how many places in a row there was a file already where this part was to be.
         public var misses: Int
+        /// When the devices of the movies before it began to deliver what their files could not hold.
+        public var changes: [Instant] = []
+        /// The movies in whose place it continues, the oldest first.
+        public var before: [String] = []
         /// It is a segment of the take that it belongs to.
         public var isSegment: Bool
         /// What its owner may not have is black, or silence.
@@ -38,6 +42,7 @@ public struct RunningMovie: Hashable, Sendable {
             [
                 "detached": .bool(isDetached), "continues": .bool(continuesAfterCrash),
                 "crashes": .array(crashes.map { .integer($0) }), "misses": JSONValue(misses),
+                "changes": .array(changes.map { .integer($0) }), "before": JSONValue(before),
                 "segment": .bool(isSegment), "smooth": .bool(isSmooth), "stabilized": .bool(isStabilized),
                 "blankWhenDenied": .bool(isBlankWhenDenied),
             ]
@@ -47,6 +52,8 @@ public struct RunningMovie: Hashable, Sendable {
             isDetached = json["detached"]?.bool ?? false
             continuesAfterCrash = json["continues"]?.bool ?? false
             crashes = json["crashes"]?.array?.compactMap(\.integer) ?? []
+            changes = json["changes"]?.array?.compactMap(\.integer) ?? []
+            before = json["before"]?.array?.compactMap(\.string) ?? []
             misses = json["misses"]?.integer.map { Int(clamping: $0) } ?? 0
             isSegment = json["segment"]?.bool ?? false
             isBlankWhenDenied = json["blankWhenDenied"]?.bool ?? false
@@ -65,13 +72,15 @@ public struct RunningMovie: Hashable, Sendable {
     /// How it has ended.
     public private(set) var result: MovieResult?
     /// The movie that goes on in its place.
-    public var next: String?
+    public private(set) var next: String?
     /// What its recorder was told to make blank.
     private var withdrawn: Set<AuthorizationMedia> = []
 
     /// A recorder that dies for the third time within so many nanoseconds would die again.
     static let crashWindow: Int64 = 60_000_000_000
     static let maximumCrashes = 2
+    /// Devices that change more often in that time would fill a folder with files; and so many parts are enough.
+    public static let (maximumChanges, maximumParts) = (8, 200)
     /// Further files that are tried for a part.
     static let maximumMisses = 8
 
@@ -157,8 +166,18 @@ public struct RunningMovie: Hashable, Sendable {
     /// - Returns: false: that was known.
     public mutating func finish(_ result: MovieResult) -> Bool {
         guard self.result == nil else { return false }
+        var result = result
+        // It was to end there anyway.
+        if result.goesOn, let ending { (result.reason, result.error) = (ending, nil) }
         self.result = result
         return true
+    }
+
+    /// Another movie goes on in its place.
+    public mutating func isFollowed(by next: String?) {
+        self.next = next
+        // What its own file could not have is in the other one.
+        if next != nil, result?.reason == .formatChanged { result?.error = nil }
     }
 
     /// How it has ended when its recorder has died: with what was on the disk last.
@@ -187,18 +206,35 @@ public struct RunningMovie: Hashable, Sendable {
         var note = note
         note.crashes = crashes + [now]
         note.misses = 0
-        var next = behind(id, note)
-        // What is left of its time; a movie that has none left has reached it.
-        if let maximum = request.limits.maxDuration {
-            guard maximum > progress.syncedDuration else { return nil }
-            next.limits.maxDuration = maximum - progress.syncedDuration
-        }
+        return rest(of: progress.syncedDuration, behind(id, note))
+    }
+
+    // With what is left of its time; nil: it has none left.
+    private func rest(of duration: Int64, _ next: MovieRequest) -> MovieRequest? {
+        guard let maximum = request.limits.maxDuration else { return next }
+        guard maximum > duration else { return nil }
+        var next = next
+        next.limits.maxDuration = maximum - duration
         return next
+    }
+
+    /// The movie that has what its devices deliver now, when this one's file can't hold that; nil: there is to be none.
+    private func another(_ id: String, at now: Instant) -> MovieRequest? {
+        guard let result, result.goesOn, request.url == nil, !note.isSegment, hasBegun, ending == nil,
+            request.part < Self.maximumParts
+        else { return nil }
+        let changes = note.changes.filter { $0 > now.advanced(byNanoseconds: -Self.crashWindow) }
+        guard changes.count < Self.maximumChanges else { return nil }
+        var note = note
+        note.changes = changes + [now]
+        note.misses = 0
+        return rest(of: result.duration, behind(id, note))
     }
 
     /// The part that is tried where this one, which was to go on after a crash, could not have its file; nil: none is.
     private func retry(_ id: String) -> MovieRequest? {
-        guard note.continuesAfterCrash, request.part > 1, !hasBegun, ending == nil, note.misses < Self.maximumMisses,
+        guard note.continuesAfterCrash || request.follows != nil, request.part > 1, !hasBegun,
+            ending == nil, note.misses < Self.maximumMisses,
             let error = result?.error, error.reason == .invalidParams, error.data["path"] == "path"
         else { return nil }
         var note = note
@@ -207,8 +243,10 @@ public struct RunningMovie: Hashable, Sendable {
     }
 
     private func behind(_ id: String, _ note: Note) -> MovieRequest {
-        var next = request
+        var (next, note) = (request, note)
         next.movie = id
+        next.follows = hasBegun ? self.id : request.follows
+        note.before.append(self.id)
         next.path = MoviePlace.next(request.path, part: request.part)
         next.part += 1
         next.notBefore = nil
@@ -233,12 +271,16 @@ public struct RunningMovie: Hashable, Sendable {
         return media
     }
 
-    /// The movie that goes on in the place of this one, which has ended: when its recorder has died, or when it was to
-    /// go on itself and found a file already; nil: none does.
+    /// The movie that goes on in the place of this one, which has ended: when its recorder has died, when its devices
+    /// deliver what its file can't hold, or when it was to go on itself and found a file already; nil: none does.
     ///
     /// - Parameter id: of the next one.
     public func follower(_ id: String, at now: Instant) -> MovieRequest? {
-        result?.reason == .recorderCrashed ? successor(id, at: now) : retry(id)
+        switch result?.reason {
+        case .recorderCrashed: successor(id, at: now)
+        case .formatChanged: another(id, at: now)
+        default: retry(id)
+        }
     }
 
     // MARK: What is told
@@ -257,6 +299,7 @@ public struct RunningMovie: Hashable, Sendable {
             "end": result.map { .object(self.members(of: $0)) } ?? .null,
         ]
         if let url = request.url { members["url"] = .string(url.shown) }
+        if let follows = request.follows { members["follows"] = .string(follows) }
         members.merge(care) { $1 }
         for (name, value) in progress.json.object ?? [:] where members[name] == nil { members[name] = value }
         return .object(members)
@@ -289,6 +332,7 @@ public struct RunningMovie: Hashable, Sendable {
     public func members(of result: MovieResult) -> [String: JSONValue] {
         var members = result.members
         members["movie"] = .string(id)
+        members["goesOn"] = nil
         if let url = request.url { members["url"] = .string(url.shown) }
         members["error"] =
             result.error.map {

@@ -50,6 +50,15 @@ extension Dimensions {
     /// {width, height}
     public var json: JSONValue { .object(["width": JSONValue(width), "height": JSONValue(height)]) }
 
+    /// nil when it is something else.
+    public init?(json: JSONValue) {
+        let sides = 1...Self.limit
+        guard let width = json["width"]?.integer, let height = json["height"]?.integer, sides.contains(width),
+            sides.contains(height)
+        else { return nil }
+        self.init(width: Int(width), height: Int(height))
+    }
+
     init(from reader: inout MemberReader, width: String = "width", height: String = "height") throws(BusError) {
         self.init(
             width: Int(try reader.integer(width, in: 1...Self.limit)),

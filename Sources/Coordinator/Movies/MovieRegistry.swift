@@ -93,6 +93,12 @@ final class MovieRegistry {
         return movie
     }
 
+    /// A movie that is being made, also in the place of that one, or one of the last.
+    func current(_ id: String) throws(BusError) -> RunningMovie {
+        if running[id] == nil, let next = running.values.first(where: { $0.note.before.contains(id) }) { return next }
+        return try movie(id)
+    }
+
     private static func notThere(_ id: String) -> BusError {
         BusError(
             .notRecording,
@@ -313,7 +319,7 @@ final class MovieRegistry {
         guard let movie = running[id] else { return }
         switch event {
         case .didStartRecording: begun(id)
-        case .didPauseRecording, .didResumeRecording, .didDropFrames, .didDisconnect, .didReconnect:
+        case .didPauseRecording, .didResumeRecording, .didDropFrames, .didChangeSize, .didDisconnect, .didReconnect:
             tell(movie, event)
         case .didFinishRecording(let result): finished(id, result)
         }
@@ -335,8 +341,13 @@ final class MovieRegistry {
     private func finished(_ id: String, _ result: MovieResult) {
         guard running[id]?.finish(result) ?? false, var movie = running.removeValue(forKey: id) else { return }
         order.removeAll { $0 == id }
+        movie.isFollowed(by: succeed(movie))
+        ended(movie, movie.result ?? result)
+    }
+
+    private func ended(_ movie: RunningMovie, _ result: MovieResult) {
+        let id = movie.id
         if result.isKept, movie.request.library != nil { quota.add(result.size, of: movie.request.owner.uid) }
-        movie.next = succeed(movie)
         release(movie)
         events.set("state/movie/\(id)", nil)
         logger.info(
@@ -357,7 +368,8 @@ final class MovieRegistry {
         }
     }
 
-    /// Another recorder continues after one that died, or that found an existing file.
+    /// Another recorder continues after one that died, that found an existing file, or whose file could not hold what
+    /// its devices deliver now.
     private func succeed(_ movie: RunningMovie) -> String? {
         guard !hasEnded, starts[movie.id] == nil,
             var next = movie.follower(hexadecimal(randomBytes(8)), at: MonotonicClock.now())

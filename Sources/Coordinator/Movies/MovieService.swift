@@ -106,21 +106,31 @@ final class MovieService: MethodService {
 
     // MARK: Movies that are being made
 
-    /// The movie, if the caller may end it.
+    /// The movie, or the one that continues in its place, if the caller may end it.
     private func ownMovie(_ call: Call) throws(BusError) -> RunningMovie {
-        let movie = try movies.movie(call.string("movie") ?? "")
+        let movie = try movies.current(call.string("movie") ?? "")
         try movie.check(permission.editor(call.caller))
         return movie
     }
 
     private func stop(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            movies.stop(try ownMovie(call).id) { result in
-                respond(result.map { movie in movie.result.map { .object(movie.members(of: $0)) } ?? [:] })
+            movies.stop(try ownMovie(call).id) { [self] result in
+                respond(result.map { self.ending($0) })
             }
         } catch {
             respond(.failure(error))
         }
+    }
+
+    private func ending(_ movie: RunningMovie) -> JSONValue {
+        // One that was to continue, and has nothing, says less than the one before it.
+        if movie.result?.isKept == false, !movie.hasBegun, let id = movie.request.follows,
+            let before = try? movies.movie(id)
+        {
+            return ending(before)
+        }
+        return movie.result.map { .object(movie.members(of: $0)) } ?? [:]
     }
 
     private func pause(_ call: Call, _ respond: @escaping Responder) { order(call, .pause, respond) }

@@ -29,6 +29,8 @@ final class PictureReceiver: @unchecked Sendable {
     private var isAskedFor = false
     private var ring = ""
     private var counter = FrameCounter()
+    /// As ``Sample/form``; and whether a picture of it is in the queue, and whether the writing thread knows of it.
+    private var form = (number: 0, isInUse: false, isTold: true)
     /// Why the camera could not be reached last, so that it is logged once.
     private var lastWhy = ""
     /// Nothing has come yet.
@@ -94,9 +96,9 @@ final class PictureReceiver: @unchecked Sendable {
     }
 
     // The movie, if it is of this camera.
-    private func end(_ reason: MovieEndReason, _ error: BusError) {
+    private func end(_ reason: MovieEndReason, _ error: BusError, goesOn: Bool = false) {
         if hasTurn {
-            mailbox.turn.ifOf(number) { mailbox.end(reason, error) }
+            mailbox.turn.ifOf(number) { mailbox.end(reason, error, goesOn: goesOn) }
         } else {
             mailbox.tell(RecorderMailbox.InputAnswer(number: number, error: error))
         }
@@ -124,7 +126,9 @@ final class PictureReceiver: @unchecked Sendable {
     }
 
     private func refuse(_ reason: BusError) {
-        end(plan == nil ? .writeFailed : .formatChanged, reason)
+        guard plan != nil else { return end(.writeFailed, reason) }
+        let text = "\(camera.id) delivers other pictures now, which this movie can't have; start another movie."
+        end(.formatChanged, BusError(reason.reason, text, reason.data), goesOn: reason.reason == .formatUnsupported)
     }
 
     /// - Returns: true: to be asked again, for another rendition. false: the movie ends.
@@ -166,54 +170,81 @@ final class PictureReceiver: @unchecked Sendable {
 
     // False: it is to be asked for another rendition, or the movie ends.
     private func accepts(_ description: RingDescription) -> Bool {
-        switch PictureTrackPlan.decide(description, request, isAskedFor: isAskedFor) {
+        guard let plan else { return acceptsFirst(description) }
+        let scales = plan.kind == .encoded && request.live == nil
+        switch PictureTrackPlan.decide(description, scales ? request.scaled : request, isAskedFor: isAskedFor) {
         case .record(let new):
-            guard let plan else {
-                guard number == 0 || new.kind == .encoded else {
-                    refuse(
-                        BusError(
-                            .formatUnsupported,
-                            "\(camera.id) gives \(new.layout.pixelFormat.name); this movie can't continue with that.",
-                            ["nearest": .null]))
-                    return false
-                }
-                plan = new
-                if number == 0 { mailbox.set(new) }
+            if plan.isContinued(by: new) { return true }
+            if scales, new.kind == .encoded {
+                self.plan = new
+                if form.isInUse { form.number += 1 }
+                (form.isInUse, form.isTold) = (false, false)
                 return true
             }
-            if plan.isContinued(by: new) { return true }
         case .ask(let wanted):
-            if plan == nil {
+            if scales {
                 (rendition, isAskedFor) = (wanted, true)
                 return false
             }
         case .refuse(let error):
-            if plan == nil {
-                refuse(error)
-                return false
-            }
+            if let isReady = standIn(plan, description) { return isReady }
+            end(.formatChanged, change(plan, description, error.data["why"]?.string ?? error.message))
+            return false
         }
-        return standIn(description)
+        if let isReady = standIn(plan, description) { return isReady }
+        let advice = plan.kind == .h264 ? "" : ", or record with the codec h264, which scales them"
+        let why = "a file of pictures that are not scaled has one kind of them; start another movie\(advice)"
+        end(.formatChanged, change(plan, description, why), goesOn: true)
+        return false
     }
 
-    // The camera gives something else than the movie has: it may be had from it all the same.
-    private func standIn(_ description: RingDescription) -> Bool {
-        if var stand = plan?.stand {
-            stand.videoRotationAngle = rendition.videoRotationAngle
-            stand.isVideoMirrored = rendition.isVideoMirrored
-            if stand != rendition {
-                (rendition, isAskedFor) = (stand, true)
+    private func acceptsFirst(_ description: RingDescription) -> Bool {
+        switch PictureTrackPlan.decide(description, request, isAskedFor: isAskedFor) {
+        case .record(let new):
+            guard number == 0 || new.kind == .encoded else {
+                refuse(
+                    BusError(
+                        .formatUnsupported,
+                        "\(camera.id) gives \(new.layout.pixelFormat.name); this movie can't continue with that.",
+                        ["nearest": .null]))
                 return false
             }
+            plan = new
+            if number == 0 { mailbox.set(new) }
+            return true
+        case .ask(let wanted):
+            (rendition, isAskedFor) = (wanted, true)
+            return false
+        case .refuse(let error):
+            refuse(error)
+            return false
         }
-        end(
-            .formatChanged,
-            BusError(
-                .formatUnsupported,
-                "\(camera.id) gives \(PixelFormat(code: description.format).name) "
-                    + "\(description.width)x\(description.height) now; this movie can't continue with that.",
-                ["nearest": .null]))
+    }
+
+    // Pictures of that size may be had in the format that the movie has, whatever the camera's format is; nil: not so.
+    private func standIn(_ plan: PictureTrackPlan, _ description: RingDescription) -> Bool? {
+        let turn = PictureOrientation(quarters: description.orientation / 90, isMirrored: description.isMirrored)
+        let size = turn.turned(Dimensions(width: description.width, height: description.height))
+        guard var stand = plan.stand, size == plan.layout.dimensions else { return nil }
+        stand.videoRotationAngle = rendition.videoRotationAngle
+        stand.isVideoMirrored = rendition.isVideoMirrored
+        guard stand != rendition else { return nil }
+        (rendition, isAskedFor) = (stand, true)
         return false
+    }
+
+    private func change(_ plan: PictureTrackPlan, _ new: RingDescription, _ why: String) -> BusError {
+        func text(_ format: PixelFormat, _ size: Dimensions) -> String { "\(format.name) \(size.width)x\(size.height)" }
+        let (before, now) = (
+            text(plan.layout.pixelFormat, plan.layout.dimensions),
+            text(PixelFormat(code: new.format), Dimensions(width: new.width, height: new.height))
+        )
+        return BusError(
+            .formatUnsupported,
+            before == now
+                ? "\(camera.id) delivers \(now) in another form now: \(why)."
+                : "\(camera.id) delivers \(now) now, and \(before) before: \(why).",
+            ["nearest": .null])
     }
 
     // Whatever waits to be told of.
@@ -234,7 +265,8 @@ final class PictureReceiver: @unchecked Sendable {
         let sample = Sample(
             time: record.monotonic, sequence: record.captureSequence,
             dropped: counter.missing(before: record.captureSequence, at: record.monotonic, stream),
-            isKeyFrame: isKeyFrame, input: number)
+            isKeyFrame: isKeyFrame, input: number, form: form.number)
+        if hasTurn { tellForm() }
         let tells = pacer.put(sample.time, urgent: mailbox.urgent)
         // nil: another camera has taken over, or is about to.
         let outcome: SampleQueue.Outcome? =
@@ -247,7 +279,9 @@ final class PictureReceiver: @unchecked Sendable {
                 }
             } ?? .withdrawn
         switch outcome {
-        case .taken: counter.took(record.captureSequence, at: record.monotonic, stream)
+        case .taken:
+            counter.took(record.captureSequence, at: record.monotonic, stream)
+            form.isInUse = true
         case .full:
             mailbox.countOverflow()
             subscription.interrupt()
@@ -262,13 +296,20 @@ final class PictureReceiver: @unchecked Sendable {
 
     // From this picture on the movie is of this camera.
     private func takesOver(at time: Int64) -> Bool {
-        guard let plan else { return false }
-        if !isOffered { mailbox.set(RecorderMailbox.Input(number: number, camera: camera, plan: plan)) }
+        if !isOffered { form.isTold = false }
+        tellForm()
         isOffered = true
         guard mailbox.turn.take(number, at: time) else { return false }
         hasTurn = true
         mailbox.tell(RecorderMailbox.InputAnswer(number: number))
         return true
+    }
+
+    // The writing thread looks it up with the first picture of that form.
+    private func tellForm() {
+        guard !form.isTold, let plan else { return }
+        mailbox.set(RecorderMailbox.Input(number: number, form: form.number, camera: camera, plan: plan))
+        form.isTold = true
     }
 }
 

@@ -17,6 +17,8 @@ struct Sample: Hashable, Sendable {
     var isKeyFrame = true
     /// Of which of the movie's cameras it is, in the order in which they were taken.
     var input = 0
+    /// How often the pictures of that camera have changed their form, such as their size.
+    var form = 0
 }
 
 /// What has come and is not yet written: bounded in bytes, in time and in number, in memory that is taken once.

@@ -225,8 +225,9 @@ final class SoundReceiver: @unchecked Sendable {
                     BusError(
                         .formatUnsupported,
                         "\(microphone.id) gives \(new.format.sampleFormat.rawValue) at \(new.format.rate) Hz with "
-                            + "\(new.format.channels) channels now; this movie can't continue with that.",
-                        ["nearest": .null]))
+                            + "\(new.format.channels) channels now, and a file has one kind of sound; start "
+                            + "another movie.",
+                        ["nearest": .null]), goesOn: true)
                 return false
             }
             streamText = stream

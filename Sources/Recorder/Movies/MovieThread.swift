@@ -36,8 +36,8 @@ final class MovieThread: @unchecked Sendable {
     private var pausedFrom: Int64?
     /// Frames in a row that could not be added.
     private var failures = 0
-    /// Which camera the pictures are of.
-    private var input = 0
+    /// Which camera the pictures are of, and which of its forms they have.
+    private var source = (input: 0, form: 0)
     /// How they come; nil: as ``RecorderMailbox/picture`` says.
     private var plan: PictureTrackPlan?
     private let fill: BlankFill
@@ -132,7 +132,7 @@ final class MovieThread: @unchecked Sendable {
     // MARK: Writing
 
     private func take(_ sample: Sample, picture bytes: UnsafeRawBufferPointer) {
-        if sample.input != input { follow(sample.input) }
+        if (sample.input, sample.form) != source { follow(sample) }
         guard let writer = writer ?? open(at: sample.time, bytes) else { return }
         let isPaused = pausedFrom.map { sample.time >= $0 } ?? false
         if request.microphone != nil, sounds == nil || mailbox.isWithdrawn(.audio), sounds?.first == nil {
@@ -150,20 +150,30 @@ final class MovieThread: @unchecked Sendable {
         }
     }
 
-    // From now on the pictures are another camera's.
-    private func follow(_ number: Int) {
-        input = number
-        guard let next = mailbox.input(number) else { return }
+    // From now on the pictures are another camera's, or of another form.
+    private func follow(_ sample: Sample) {
+        let isOther = sample.input != source.input
+        source = (sample.input, sample.form)
+        guard let next = mailbox.input(of: sample) else { return }
+        let before = (plan ?? mailbox.picture)?.layout.dimensions
         request.camera = next.camera
         plan = next.plan
         guard let writer else { return }
         add(writer) { () throws(MovieError) in try writer.setSource(next.plan.layout) }
-        entry?.follows(next.camera)
-        do throws(SystemError) {
-            try log?.append(line: SideCar.change(next.camera).description)
-        } catch {
-            giveUpLog(error)
+        let size = next.plan.layout.dimensions
+        if isOther {
+            entry?.follows(next.camera)
+            append(line: SideCar.change(next.camera))
         }
+        guard size != before else { return }
+        figures.source = size
+        guard !isOther else { return }
+        append(line: SideCar.change(size))
+        mailbox.tell(.didChangeSize(size))
+    }
+
+    private func append(line: JSONValue) {
+        do throws(SystemError) { try log?.append(line: line.description) } catch { giveUpLog(error) }
     }
 
     private func beginning(_ sound: Sample) -> Int64 {
@@ -171,7 +181,7 @@ final class MovieThread: @unchecked Sendable {
     }
 
     private func take(_ sample: Sample, sound bytes: UnsafeRawBufferPointer) {
-        if writer == nil, let picture = pictures?.first, picture.input != input { follow(picture.input) }
+        if writer == nil, let picture = pictures?.first, (picture.input, picture.form) != source { follow(picture) }
         guard let writer = writer ?? open(at: beginning(sample), nil) else { return }
         if request.camera != nil, pictures == nil || mailbox.isWithdrawn(.video), pictures?.first == nil {
             add(writer) { () throws(MovieError) in
@@ -437,6 +447,7 @@ final class MovieThread: @unchecked Sendable {
             end.reason, error: end.error, path: request.path, duration: statistics.recordedDuration / 1_000_000,
             size: statistics.recordedFileSize, frames: statistics.frames, dropped: statistics.dropped,
             isKept: statistics.fragments > 0)
+        result.goesOn = end.goesOn && result.isKept && end.reason == .formatChanged
         result.sideCarProblem = figures.sideCarProblem
         if result.isKept {
             entry?.end(result)

@@ -196,7 +196,7 @@ struct PictureTrackPlan: Hashable, Sendable {
             && (layout.pixelFormat.isCompressed || layout.planes == other.layout.planes)
     }
 
-    /// The rendition that gives the same pictures as before, whatever the camera's format; nil: none does.
+    /// The rendition that gives the same format as before, whatever the camera's is; nil: none does, or none need.
     var stand: Rendition? {
         let encoding: Rendition.Encoding
         switch layout.pixelFormat {
@@ -209,10 +209,8 @@ struct PictureTrackPlan: Hashable, Sendable {
         case .grey16: encoding = .gray16
         default: return nil
         }
-        guard isEncoded || kind == .raw else { return nil }
-        var rendition = Rendition(encoding)
-        (rendition.width, rendition.height) = (layout.dimensions.width, layout.dimensions.height)
-        return rendition
+        // What is encoded with loss is made of any.
+        return kind == .lossless || kind == .raw ? Rendition(encoding) : nil
     }
 
     // MARK: As stored in the movie
@@ -267,5 +265,14 @@ extension PixelFormat {
         case .grey16, .depth16: .gray16
         default: nil
         }
+    }
+}
+
+extension MovieRequest {
+    /// For the pictures that come later in a movie that is encoded: all of them can be scaled to its size.
+    var scaled: MovieRequest {
+        var request = self
+        request.video = Video(codec: .h264, isFitted: true)
+        return request
     }
 }

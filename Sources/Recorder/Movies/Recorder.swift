@@ -316,6 +316,7 @@ public final class Recorder {
         progress.waitingFor = mailbox.waiting
         progress.refusal = mailbox.refusal
         progress.sideCarProblem = figures.sideCarProblem
+        progress.source = figures.source
         progress.startOffset = figures.startOffset.map { Double($0) / 1_000_000 }
         return progress
     }

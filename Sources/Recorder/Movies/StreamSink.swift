@@ -67,7 +67,7 @@ final class StreamSink: MovieSink {
     }
 
     func setSource(_ layout: FrameLayout) throws(MovieError) {
-        throw .unsupported("another picture in what is sent to a server")
+        try stream.setSource(layout)
     }
 
     func append(_ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool) -> Bool {

@@ -21,6 +21,8 @@ final class RecorderMailbox: Sendable {
         var error: BusError?
         /// Nothing of it is to be kept.
         var isCancelled = false
+        /// Another file can hold what the devices give now.
+        var goesOn = false
     }
 
     /// The movie's progress, as the writing thread reports it.
@@ -30,6 +32,8 @@ final class RecorderMailbox: Sendable {
         var connection: SinkConnection?
         /// Nanoseconds that writing has taken so far.
         var busy: Int64 = 0
+        /// Of the camera's pictures now, if that has changed.
+        var source: Dimensions?
         /// Nanoseconds; nil: nothing is in it.
         var startOffset: Int64?
         var hasStarted = false
@@ -37,10 +41,12 @@ final class RecorderMailbox: Sendable {
         var sideCarProblem: String?
     }
 
-    /// A camera with which the movie continues.
+    /// A camera with which the movie continues, or another form of the pictures of the one that it has.
     struct Input: Hashable, Sendable {
         /// Those that were asked for are counted; the first has 0.
         var number: Int
+        /// As ``Sample/form``.
+        var form: Int
         var camera: MovieRequest.Device
         var plan: PictureTrackPlan
     }
@@ -102,7 +108,13 @@ final class RecorderMailbox: Sendable {
     // MARK: From the receiving threads
 
     func set(_ plan: PictureTrackPlan) { state.withLock { $0.picture = plan } }
-    func set(_ input: Input) { state.withLock { $0.inputs.append(input) } }
+    /// In the place of one without a sample, which has the same form and number.
+    func set(_ input: Input) {
+        state.withLock { state in
+            state.inputs.removeAll { $0.number == input.number && $0.form == input.form }
+            state.inputs.append(input)
+        }
+    }
     func set(_ plan: SoundTrackPlan) { state.withLock { $0.sound = plan } }
 
     func tell(_ answer: InputAnswer) {
@@ -144,10 +156,12 @@ final class RecorderMailbox: Sendable {
     ///
     /// - Returns: false if it was ending already.
     @discardableResult
-    func end(_ reason: MovieEndReason, _ error: BusError? = nil, isCancelled: Bool = false) -> Bool {
+    func end(
+        _ reason: MovieEndReason, _ error: BusError? = nil, isCancelled: Bool = false, goesOn: Bool = false
+    ) -> Bool {
         let isFirst = state.withLock { state in
             guard state.end == nil else { return false }
-            state.end = End(reason: reason, error: error, isCancelled: isCancelled)
+            state.end = End(reason: reason, error: error, isCancelled: isCancelled, goesOn: goesOn)
             return true
         }
         guard isFirst else { return false }
@@ -184,11 +198,12 @@ final class RecorderMailbox: Sendable {
 
     var picture: PictureTrackPlan? { state.withLock { $0.picture } }
     var refusal: BusError? { state.withLock { $0.refusal } }
-    /// The camera of that number; those before it are forgotten.
-    func input(_ number: Int) -> Input? {
+    /// What that sample is of; those before it are forgotten.
+    func input(of sample: Sample) -> Input? {
         state.withLock { state in
-            state.inputs.removeAll { $0.number < number }
-            return state.inputs.first { $0.number == number }
+            let place = (sample.input, sample.form)
+            state.inputs.removeAll { ($0.number, $0.form) < place }
+            return state.inputs.first { ($0.number, $0.form) == place }
         }
     }
 

@@ -50,6 +50,7 @@ struct RecorderMessagesTests {
         (progress.frames, progress.dropped, progress.fragments) = (30, 2, 1)
         progress.encoderLoad = 0.25
         progress.startOffset = 3.5
+        progress.source = Dimensions(width: 320, height: 200)
         progress.blank = [.audio]
         progress.sideCarProblem = "There is none."
         progress.waitingFor = ["front"]
@@ -170,7 +171,7 @@ struct RecorderMessagesTests {
     func success() {
         let good: Set<MovieEndReason> = [
             .stopped, .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached,
-            .libraryQuotaReached, .ownerGone, .shuttingDown,
+            .libraryQuotaReached, .ownerGone, .shuttingDown, .formatChanged,
         ]
         for reason in MovieEndReason.allCases {
             #expect(MovieResult(reason, path: "/v", isKept: true).isSuccess == good.contains(reason))

@@ -75,6 +75,57 @@ import Testing
         #expect(stopped.follower("n", at: 0) == nil)
     }
 
+    private static func changed(goesOn: Bool = true) -> MovieResult {
+        var result = MovieResult(
+            .formatChanged, error: BusError(.formatUnsupported, "cam0 delivers MJPG 320x200 now.", ["nearest": .null]),
+            path: "/v/belt.mp4", duration: 4000, isKept: true)
+        result.goesOn = goesOn
+        return result
+    }
+
+    @Test func `what its file can't hold is had by the movie that follows it`() throws {
+        var movie = Self.recording(Self.request(maxDuration: 10_000))
+        _ = movie.finish(try #require(MovieResult(json: .object(Self.changed().members))))
+        let next = try #require(movie.follower("n1", at: 7))
+        #expect(next.movie == "n1" && next.follows == "3f9c" && next.part == 2 && next.path == "/v/belt-2.mp4")
+        #expect(next.take == "9b1f" && next.limits.maxDuration == 6000 && next.notBefore == nil)
+        #expect(RunningMovie.Note(json: next.note).before == ["3f9c"])
+        #expect(movie.json["end"]?["success"] == false && movie.json["end"]?["goesOn"] == nil)
+        movie.isFollowed(by: "n1")
+        #expect(movie.json["end"]?["success"] == true && movie.json["end"]?["error"] == .null)
+        #expect(movie.json["end"]?["next"] == "n1" && RunningMovie(next).json["follows"] == "3f9c")
+
+        var other = Self.recording(Self.request())
+        _ = other.finish(Self.changed(goesOn: false))
+        #expect(other.follower("n", at: 7) == nil)
+        var late = Self.recording(Self.request(maxDuration: 4000))
+        _ = late.finish(Self.changed())
+        #expect(late.follower("n", at: 7) == nil)
+    }
+
+    @Test func `one that was to end when its pictures changed has ended as it was told`() {
+        var movie = Self.recording(Self.request())
+        _ = movie.end(for: .stopped)
+        _ = movie.finish(Self.changed())
+        #expect(movie.follower("n", at: 0) == nil)
+        #expect(movie.json["end"]?["reason"] == "stopped" && movie.json["end"]?["success"] == true)
+    }
+
+    @Test func `a camera that changes all the time does not fill the disk with movies`() throws {
+        func follower(_ request: MovieRequest, at now: Instant) -> MovieRequest? {
+            var movie = Self.recording(request)
+            _ = movie.finish(Self.changed())
+            return movie.follower("n\(request.part)", at: now)
+        }
+        var request = Self.request()
+        for number in 0..<8 { request = try #require(follower(request, at: Int64(number) * Self.second)) }
+        #expect(request.part == 9 && RunningMovie.Note(json: request.note).before.count == 8)
+        #expect(follower(request, at: 59 * Self.second) == nil)
+        #expect(follower(request, at: 61 * Self.second) != nil)
+        request.part = RunningMovie.maximumParts
+        #expect(follower(request, at: 1000 * Self.second) == nil)
+    }
+
     @Test func `one that has not begun leaves nothing when it ends`() {
         var movie = RunningMovie(Self.request())
         let order = movie.end(for: .stopped)

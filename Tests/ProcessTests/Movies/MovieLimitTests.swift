@@ -168,16 +168,29 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a camera that is set otherwise ends it whole`() async throws {
+        @Test func `a camera that is set otherwise continues in another movie, and both are whole`() async throws {
             let bus = try await RecordedMovies.bus()
             let client = try await bus.connect()
             let path = "\(bus.scratchPath)/a.mp4"
-            let movie = try await client.startMovie(["device": "cam0", "path": .string(path)])
-            let set = try await bus.run("camerabus", ["format", "cam0", "320x240"])
+            let movie = try await client.startMovie([
+                "device": "cam0", "path": .string(path), "codec": "passThrough", "microphone": "mic0",
+            ])
+            let set = try await bus.run("camerabus", ["format", "cam0", "320x240", "--pixel", "MJPG"])
             try #require(set.status == 0, "\(set)")
             let ending = try await end(client, movie.id)
-            #expect(ending.reason == "formatChanged" && !ending.isSuccess && ending.isKept, "\(ending)")
+            #expect(ending.reason == "formatChanged" && ending.isSuccess && ending.isKept, "\(ending)")
             #expect(try await RecordedMovie(path).complaints() == "")
+            let next = try #require(ending.next)
+            let updates = try await client.updates(ofMovie: next)
+            while let update = try await updates.next() {
+                guard case .state(let state) = update, state.frames > 5 else { continue }
+                #expect(state.follows == movie.id && state.json["part"] == 2)
+                break
+            }
+            // Its first id is enough.
+            let last = try await client.stopMovie(movie.id)
+            #expect(last.id == next && last.reason == "stopped" && last.path == "\(bus.scratchPath)/a-2.mp4")
+            #expect(try await RecordedMovie(last.path).complaints() == "")
             await client.close()
             try await bus.stop()
         }

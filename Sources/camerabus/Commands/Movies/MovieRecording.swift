@@ -304,7 +304,7 @@ struct MovieRecording {
             }
             guard let last else { throw ClientError.closed }
             guard let next = last.next else { return last }
-            Output.note(Table.printable("\(MovieText.failure(last)) The recording continues in another file."))
+            Output.note(Table.printable(MovieText.continuation(last)))
             display.replace(id, by: next)
             id = next
         }
@@ -346,10 +346,18 @@ final class RecordingProgress: Sendable {
         }
     }
 
+    private func device(of id: String) -> String {
+        state.withLock { $0.lines.first { $0.id == id }?.device ?? "" }
+    }
+
     func show(_ update: MovieUpdates.Update, of id: String) throws {
         if asJSON { try tell(update, of: id) }
         switch update {
         case .state(let state): set(MovieText.progress(state), of: id)
+        case .event("didChangeSize", let event):
+            guard !asJSON, let text = MovieText.change(event, device(of: id)) else { break }
+            clear()
+            Output.note(Table.printable(text))
         case .event: break
         case .ended(let ending):
             set(nil, of: id)

@@ -39,6 +39,21 @@ enum MovieText {
             + (ending.isKept && !ending.path.isEmpty ? " The movie until then is kept: \(ending.path)" : "")
     }
 
+    /// The message for an end after which another movie continues.
+    static func continuation(_ ending: MovieEnding) -> String {
+        let why = ending.isSuccess ? sentences[ending.reason] ?? "" : failure(ending)
+        return "\(why) The recording continues in another file.".trimmingPrefix(" ").description
+    }
+
+    /// What became of the camera's pictures; nil: the event says nothing that is known.
+    static func change(_ event: JSONValue, _ device: String) -> String? {
+        guard let width = event["source"]?["width"]?.integer, let height = event["source"]?["height"]?.integer else {
+            return nil
+        }
+        return "\(device) delivers \(width)x\(height) now. The movie keeps its size: these pictures are scaled, with "
+            + "black borders if their shape is different."
+    }
+
     /// A remark about an end at a limit; nil: none.
     static func remark(_ ending: MovieEnding) -> String? { successes[ending.reason] }
 
@@ -57,7 +72,7 @@ enum MovieText {
         "shuttingDown": "The bus was shut down.",
         "diskFull": "The disk is full.",
         "deviceLost": "A camera or microphone of the movie did not come back in time.",
-        "formatChanged": "The format of the camera was changed.",
+        "formatChanged": "The camera's pictures have another size or format, which this file can't hold.",
         "unauthorized": "The permission was revoked.",
         "recorderCrashed": "The process that wrote the file died.",
         "writeFailed": "The file could not be written.",
