@@ -223,7 +223,7 @@ final class CameraController {
         }
         run.onGap = { [weak self] count in self?.lost += count }
         run.onKeyframeWanted = { [weak self] in self?.requestKeyframe() }
-        run.onResized = { [weak self] in self?.resized($0) }
+        run.onChanged = { [weak self] in self?.changed($0, from: ring.layout.dimensions) }
         run.onLost = { [weak self] failure in self?.lost("stream was lost", failure, isOfStream: true) }
         frames.begin(run)
         logger.debug("stream started", metadata: ["stream": "\(run.id)", "memory": "\(run.memory.rawValue)"])
@@ -287,14 +287,15 @@ final class CameraController {
         }
     }
 
-    private func resized(_ dimensions: Dimensions) {
+    private func changed(_ pictures: ActualPictures, from dimensions: Dimensions) {
         thread.perform { camera in
-            camera.picturesHave(dimensions)
+            camera.picturesHave(pictures)
         } then: { [weak self] (_: Result<Void, Never>) in
             guard let self else { return }
             logger.notice(
-                "pictures have another size than their format", metadata: ["size": "\(dimensions)"])
-            onSourceChanged?(true)
+                "pictures have another size or other colours than their format",
+                metadata: ["size": "\(pictures.dimensions)"])
+            onSourceChanged?(pictures.dimensions != dimensions)
             life.handle { $0.changed(at: $1) }
         }
     }

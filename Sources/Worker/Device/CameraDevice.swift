@@ -47,7 +47,7 @@ final class CameraDevice {
     /// The format of the last stream, as the device says it.
     private var streamFormat: FormatSelection?
     /// The size that pictures of a format turned out to have, where the device said something else.
-    private var actual: (format: FormatSelection, dimensions: Dimensions)?
+    private var actual: (format: FormatSelection, pictures: ActualPictures)?
 
     private var isOpen = false
     private var isStreaming = false
@@ -157,7 +157,9 @@ final class CameraDevice {
             var layout = layout
             let format = FormatSelection(pixelFormat: layout.pixelFormat, dimensions: layout.dimensions)
             told = format
-            if let actual, actual.format == format { layout.dimensions = actual.dimensions }
+            if let actual, actual.format == format {
+                layout.description = actual.pictures.completed(layout.description)
+            }
             let memory = try NativeRing(device: device, layout, bytes: bytes, generation: generation)
             ring = memory
             return memory
@@ -173,9 +175,9 @@ final class CameraDevice {
         return (stream, ring)
     }
 
-    /// The pictures of the last stream have another size than the device says: so will those of the next one.
-    func picturesHave(_ dimensions: Dimensions) {
-        actual = streamFormat.map { ($0, dimensions) }
+    /// The pictures of the last stream have not what the device says: so will those of the next one.
+    func picturesHave(_ pictures: ActualPictures) {
+        actual = streamFormat.map { ($0, pictures) }
     }
 
     /// The format or its rate is not the committed one.
@@ -267,7 +269,7 @@ final class CameraDevice {
         var description = try source.formatDescription()
         description.frameDuration = duration
         let format = FormatSelection(pixelFormat: description.pixelFormat, dimensions: description.dimensions)
-        if let actual, actual.format == format { description.dimensions = actual.dimensions }
+        if let actual, actual.format == format { return actual.pictures.completed(description) }
         return description
     }
 

@@ -47,8 +47,8 @@ final class CameraStream {
     @exclusivity(unchecked) var onGap: ((UInt64) -> Void)?
     /// The device is to be asked for a key frame.
     var onKeyframeWanted: (() -> Void)?
-    /// The pictures have this size from now on, whatever the device says. The stream is over.
-    var onResized: ((Dimensions) -> Void)?
+    /// The pictures have this from now on, whatever the device says. The stream is over.
+    var onChanged: ((ActualPictures) -> Void)?
     /// The device has no more to give.
     var onLost: ((SourceError) -> Void)?
 
@@ -177,10 +177,10 @@ final class CameraStream {
         silence?.heard(at: MonotonicClock.now())
         // One that was not published may be filled again at once.
         if !isPublished { ring.writer.putBack(slot.index) }
-        if case .resized(let dimensions) = content {
+        if case .changed(let pictures) = content {
             stopWatching()
             isOver = true
-            onResized?(dimensions)
+            onChanged?(pictures)
         }
         fill()
     }
@@ -194,6 +194,9 @@ final class CameraStream {
         if damage == nil {
             switch chain?.take(slot) {
             case .picture(let isKeyframe):
+                if isKeyframe, let other = chain?.otherPictures(than: layout, stream.layout) {
+                    return publisher.leaveOut(other)
+                }
                 // The slot's properties may have changed.
                 return publisher.publish(slot.index, slot.metadata, stream.timestampSource, isKeyframe: isKeyframe)
             case .parameterSets: return nil

@@ -19,8 +19,8 @@ final class FramePublisher: @unchecked Sendable {
     /// What a slot holds that was filled.
     enum Content {
         case whole(Arrival)
-        /// Whole, but of another size than all that is said of the stream. It is not published.
-        case resized(Dimensions)
+        /// Whole, but of another size, or with other colours, than all that is said of the stream. It is not published.
+        case changed(ActualPictures)
         /// Damaged or short, and why: it is not published. nil: it builds on one that is missing.
         case damaged(String?)
     }
@@ -109,8 +109,7 @@ final class FramePublisher: @unchecked Sendable {
         if let judge {
             if isDoubted.load(ordering: .relaxed), isDoubted.exchange(false, ordering: .relaxed) { judge.doubt() }
             if let size = judge.otherSize(metadata, regions[slot]) {
-                damaged += 1
-                return .resized(size)
+                return leaveOut(ActualPictures(dimensions: size))
             }
             if let damage = judge.damage(metadata, regions[slot]) { return leaveOut(damage) }
             judge.complete(writer.pixels(of: slot), &used)
@@ -134,6 +133,12 @@ final class FramePublisher: @unchecked Sendable {
                         place: FrameHeaderWriter.Place(slot: slot, offset: writer.plan.pixels(slot), stamp: stamp),
                         bytes: bytes)
                 }))
+    }
+
+    /// Whole pictures that do not have what is said of the stream.
+    func leaveOut(_ pictures: ActualPictures) -> Content {
+        damaged += 1
+        return .changed(pictures)
     }
 
     /// A frame is unusable; readers of the ring see that with the next one.

@@ -169,7 +169,7 @@ final class FrameRelay {
         case .whole(let arrival):
             if damageRun.countWhole() { onDamageChange?() }
             deliver(arrival)
-        case .resized: leftOut()
+        case .changed: leftOut()
         case .damaged(let why):
             leftOut()
             damaged += 1

@@ -1,3 +1,4 @@
+import CaptureCore
 import CaptureSources
 import Imaging
 
@@ -14,6 +15,8 @@ struct H264Chain {
 
     /// Those that came last, for key frames that come without, as some devices send them once only.
     private var parameterSets: [UInt8] = []
+    /// What those of the newest sequence say; nil: none has come that can be read.
+    private var sequence: H264SequenceParameters?
     private var isBroken = true
     private var lastKeyframe: Int64?
     /// Since the last key frame.
@@ -66,10 +69,23 @@ struct H264Chain {
         return .picture(isKeyframe: true)
     }
 
+    /// What the pictures have from the key frame on that came last; nil: what the layout says.
+    ///
+    /// - Parameter stated: by the device, which holds where the pictures say nothing.
+    func otherPictures(than layout: FrameLayout, _ stated: FrameLayout) -> ActualPictures? {
+        guard let sequence else { return nil }
+        let color = sequence.completed(stated.description.color)
+        if sequence.dimensions == layout.dimensions, color == layout.description.color { return nil }
+        return ActualPictures(dimensions: sequence.dimensions, color: color)
+    }
+
     private mutating func keep(_ beginning: H264Stream.Beginning, _ frame: UnsafeRawBufferPointer) {
         // Most devices repeat them with every key frame: then nothing changes.
         let isKnown = beginning.parameterSets.allSatisfy { parameterSets.firstRange(of: frame[$0]) != nil }
         if isKnown { return }
+        for range in beginning.parameterSets {
+            sequence = H264SequenceParameters(UnsafeRawBufferPointer(rebasing: frame[range])) ?? sequence
+        }
         let bytes = beginning.parameterSets.reduce(0) { $0 + $1.count }
         let former = beginning.hasSequenceParameters ? [] : parameterSets
         guard former.count + bytes <= Self.maximumParameterSetBytes else { return }

@@ -59,6 +59,63 @@ struct H264FrameTests {
         #expect(sequences[0] > 0 || numbers[0] == 1 || numbers[0] == 6)
     }
 
+    private static func sets(_ sequence: [UInt8]) -> [UInt8] {
+        [0, 0, 0, 1] + sequence + [0, 0, 0, 1, 0x68, 0xCE, 0x0F]
+    }
+    // As x264 writes them, for 64x48 and for 96x64; and for 64x48 in full range with the colours of BT.709.
+    private static let small = sets([
+        0x67, 0x42, 0xC0, 0x0A, 0xDA, 0x11, 0xEC, 0x04, 0x40, 0, 0, 3, 0, 0x40, 0, 0, 3, 0x02, 0x83, 0xC4, 0x89, 0xA8,
+    ])
+    private static let large = sets([
+        0x67, 0x42, 0xC0, 0x0A, 0xDA, 0x18, 0x9B, 0x01, 0x10, 0, 0, 3, 0, 0x10, 0, 0, 3, 0, 0xA0, 0xF1, 0x22, 0x6A,
+    ])
+    private static let colourful = sets([
+        0x67, 0x42, 0xC0, 0x0A, 0xDA, 0x11, 0xEC, 0x05, 0xB8, 0x08, 0x08, 0x0A, 0, 0, 3, 0, 0x02, 0, 0, 3, 0, 0x14,
+        0x1E, 0x24, 0x4D, 0x40,
+    ])
+
+    @Test("pictures of another size than the driver's are a stream with true headers")
+    func otherSize() throws {
+        let worker = try worker([Self.large + Self.key(1), Self.other(2)])
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        for _ in 0..<4 {
+            let frame = try subscriber.next { $0.topic == "frame/cam0/native/" }
+            #expect(frame.header["width"] == 96 && frame.header["height"] == 64)
+        }
+        // The second is that of the true size.
+        #expect(bench.now.starts == 2)
+    }
+
+    @Test("pictures with other colours than the driver's are a stream with true headers")
+    func otherColours() throws {
+        let worker = try worker([Self.colourful + Self.key(1), Self.other(2)])
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        for _ in 0..<4 {
+            let frame = try subscriber.next { $0.topic == "frame/cam0/native/" }
+            #expect(frame.header["width"] == 64 && frame.header["height"] == 48)
+            #expect(frame.header["colorRange"] == "full" && frame.header["yCbCrMatrix"] == "bt709")
+            #expect(frame.header["colorPrimaries"] == "bt709" && frame.header["transferFunction"] == "bt709")
+        }
+        #expect(bench.now.starts == 2)
+    }
+
+    @Test("no picture of another size, or with other colours, comes under the header of those before it")
+    func changesOnTheWay() throws {
+        for other in [Self.large, Self.colourful] {
+            let worker = try worker([
+                Self.small + Self.key(1), Self.other(2), Self.other(3), other + Self.key(4), Self.other(5),
+            ])
+            let subscriber = try worker.subscriber("frame/cam0/native/")
+            var streams: Set<String> = []
+            while streams.count < 3 {
+                let frame = try subscriber.next { $0.topic == "frame/cam0/native/" }
+                #expect(frame.header["width"] == 64 && frame.header["colorRange"] == "video")
+                #expect(frame.payload.last.map { $0 < 4 } == true)
+                streams.insert(frame.header["stream"]?.string ?? "")
+            }
+        }
+    }
+
     @Test("a key frame gets its parameter sets, where the device sends them once")
     func parameterSets() throws {
         let worker = try worker([Self.sets, Self.key(1), Self.other(2), Self.key(3), Self.other(4)])
