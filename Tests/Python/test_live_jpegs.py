@@ -191,6 +191,28 @@ class CameraJPEGs(LiveTestCase):
                         self.assertEqual(bytes(frame.payload), pictures[size])
                 self.assertGreaterEqual(len(streams), 3)
 
+    def test_a_session_follows_the_size_of_the_pictures_without_setting_its_camera(self) -> None:
+        sizes = [(CameraJPEG.WIDTH, CameraJPEG.HEIGHT), (320, 200), (96, 64), (CameraJPEG.WIDTH, CameraJPEG.HEIGHT)]
+        pictures = {size: self.picture.saved(self.picture.rgb.resize(size)) for size in sizes}
+        size = sizes[0]
+        streams: set[str] = set()
+        with self.sending(lambda _: pictures[size]) as device:
+            with self.client.session(device, outputs="videoData") as session, session.frames(timeout=TIMEOUT) as frames:
+                for size in sizes:
+                    frame = next(frame for frame in frames if (frame.width, frame.height) == size)
+                    streams.add(frame.stream)
+                    image = Image.frombytes("RGB", size, bytes(frame.payload), "raw", "BGR")
+                    self.judge(image, f"{size}")
+                    state = session.refresh().state
+                    self.assertEqual([(each.width, each.height) for each in state.resolved], [size])
+                    self.assertEqual([each.why for each in state.resolved], [None])
+                    said = f"have {size[0]}x{size[1]}, although its format has 160x128"
+                    self.assertEqual(any(said in each for each in state.explanation), size != sizes[0])
+                    now = self.client.device(device)
+                    self.assertEqual((now.generation, now.activeFormat.width, now.activeFormat.id), (0, 160, "f0"))
+            # Nobody has set the camera anew.
+            self.assertEqual(len(streams), len(sizes))
+
     def test_what_cannot_be_decoded_is_told_on_every_lane_with_its_reason(self) -> None:
         for name, jpeg in self.picture.undecodable():
             with self.sending(lambda _, jpeg=jpeg: jpeg) as device:

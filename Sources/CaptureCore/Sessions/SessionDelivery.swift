@@ -166,6 +166,12 @@ extension FrameDuration {
 }
 
 extension Dimensions {
+    /// What takes the place of a size that was chosen for pictures of that format, where they have this one.
+    public func replacing(_ format: Dimensions, in chosen: Dimensions) -> Dimensions {
+        if chosen == format || width <= chosen.width && height <= chosen.height { return self }
+        return fitted(into: chosen)
+    }
+
     /// A side of 0 follows the other, at the aspect of that picture.
     fileprivate func completed(by picture: Dimensions) -> Dimensions {
         func side(_ given: Int, _ other: Int, _ along: Int, _ across: Int) -> Int {

@@ -55,13 +55,10 @@ extension MovieService {
 }
 
 extension RecommendedVideo {
-    /// From the camera's current format; if unknown, the committed one; if none, the first format of its table.
+    /// From the camera's pictures, or its current format; if unknown, the committed one; if none, the first of its table.
     init?(_ worker: WorkerHandle) {
-        let known = [worker.activeFormat, worker.committed?["activeFormat"]].compactMap(\.self)
-        let sizes = known.compactMap { format -> Dimensions? in
-            guard let width = format["width"]?.integer, let height = format["height"]?.integer else { return nil }
-            return Dimensions(width: Int(clamping: width), height: Int(clamping: height))
-        }
+        let known = [worker.formatDescription, worker.activeFormat, worker.committed?["activeFormat"]]
+        let sizes = known.compactMap(\.self).compactMap(Dimensions.init(json:))
         guard let size = sizes.first ?? worker.formats?.first?.dimensions else { return nil }
         self.init(size, frameRate: worker.status["frameRate"]?.double ?? 30)
     }

@@ -60,9 +60,21 @@ extension SessionRegistry {
     private func deliveries(
         _ session: CaptureSession, _ device: String, _ delivery: DemandDelivery
     ) -> [SessionDelivery] {
-        session.deliveries(
+        var delivery = delivery
+        if let actual = actualSize(device) {
+            delivery.dimensions = actual.pictures.replacing(actual.format, in: delivery.dimensions)
+        }
+        return session.deliveries(
             of: device, delivery, position: position(device), orientation: orientation(device),
             stabilization: stabilization(device))
+    }
+
+    /// The size of a camera's format, and that of its pictures; nil: they are the same, or not known.
+    private func actualSize(_ device: String) -> (format: Dimensions, pictures: Dimensions)? {
+        guard let worker = workers[device], let format = worker.activeFormat.flatMap(Dimensions.init(json:)),
+            let pictures = Dimensions(json: worker.formatDescription), pictures != format
+        else { return nil }
+        return (format, pictures)
     }
 
     private static let maximumSentences = 32
@@ -77,8 +89,12 @@ extension SessionRegistry {
             guard case .served(let delivery)? = entry.places[input.device] else { return [] }
             return deliveries(entry.session, input.device, delivery).compactMap(\.sentence)
         }
+        let sizes = entry.session.inputs.compactMap { input -> String? in
+            guard case .served? = entry.places[input.device], let actual = actualSize(input.device) else { return nil }
+            return "The pictures of \(input.device) have \(actual.pictures), although its format has \(actual.format)."
+        }
         let sentences =
-            obstacles + entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] }
+            obstacles + sizes + entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] }
             + bandwidthSentences(entry.session)
         // Each of many sessions on one camera is told of all the others.
         return Array(sentences.prefix(Self.maximumSentences))

@@ -212,7 +212,7 @@ final class CameraController {
         let run = CameraStream(stream, ring, loop, silenceLimit: silenceLimit)
         self.run = run
         hasFrame = false
-        cache.streams(run.layout.description, run.frameDuration)
+        cache.streams(run.layout.description, as: stream.layout.dimensions, run.frameDuration)
         run.onFrame = { [weak self] content in
             guard let self else { return }
             if !hasFrame, case .whole = content {

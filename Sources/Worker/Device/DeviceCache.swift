@@ -49,9 +49,11 @@ final class DeviceCache {
     func closed() { priority = nil }
 
     /// Format, rate and what is stated of the pictures are settled: some drivers do that only when they stream.
-    func streams(_ description: FormatDescription, _ duration: FrameDuration?) {
+    ///
+    /// - Parameter dimensions: of the format, which its pictures may not have.
+    func streams(_ description: FormatDescription, as dimensions: Dimensions, _ duration: FrameDuration?) {
         snapshot?.formatDescription = description
-        var format = FormatSelection(pixelFormat: description.pixelFormat, dimensions: description.dimensions)
+        var format = FormatSelection(pixelFormat: description.pixelFormat, dimensions: dimensions)
         // Frames do not show which of several such rows it is.
         if let present = snapshot?.configuration.format, present.pixelFormat == format.pixelFormat,
             present.dimensions == format.dimensions
