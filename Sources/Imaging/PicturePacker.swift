@@ -59,7 +59,10 @@ final class PicturePacker {
         case .native, .gray, .gray16, .rgb48: nil
         case .yuyv: .s422
         case .nv12, .i420: .s420
-        case .bgr, .rgb: source.map { $0.planarFormat == nil ? .s420 : $0 }
+        // Of others, and where the number of lines is odd, libswscale puts chroma between that of two pixels, which
+        // shifts the edges of colours.
+        case .bgr, .rgb:
+            source.map { ($0 == .s422 || $0 == .s420) && request.dimensions.height % 2 == 0 ? $0 : .s444 }
         // Smaller pictures keep no more chroma than JPEG pictures mostly have.
         case .jpeg: source.map { isScaled || $0.jpeg == nil ? .s420 : $0 }
         }

@@ -31,9 +31,11 @@ final class FrameUnpacker {
         let size = reader.dimensions
         var layout: ChromaLayout?
         var (own, matrix) = (reader.range, reader.matrix)
+        // As which it is taken further, if nobody wants another.
+        var usual: ColorRange?
         switch reader.format {
         case .jpeg: own = .full
-        case .gray, .deepGray: break
+        case .gray, .deepGray: usual = .full
         case .packed422: layout = .s422
         case .packed444: layout = .s444
         case .semiPlanar(let chroma, _), .planar(let chroma, _): layout = chroma
@@ -41,7 +43,7 @@ final class FrameUnpacker {
         }
         self.matrix = matrix
         chroma = lumaOnly ? nil : layout
-        range = wanted ?? own
+        range = wanted ?? usual ?? own
         change = range == own ? nil : range == .full ? .toFull : .toLimited
 
         let isInPlace: Bool

@@ -35,9 +35,10 @@ final class PlanarScaler {
             return
         }
         let (fromWidth, fromHeight) = (chroma.width(from.width), chroma.height(from.height))
-        self.chroma = .scaled(
-            u: try PlaneScaler(fromWidth, fromHeight, width, height),
-            v: try PlaneScaler(fromWidth, fromHeight, width, height), wanted)
+        func scaler() throws(ConversionError) -> PlaneScaler {
+            try PlaneScaler(fromWidth, fromHeight, width, height, repeats: from == to)
+        }
+        self.chroma = .scaled(u: try scaler(), v: try scaler(), wanted)
     }
 
     /// The planes are valid until the next call, and as long as those of `picture`.
@@ -61,12 +62,17 @@ private final class PlaneScaler {
     private enum Way {
         case none
         case averageLines(PlaneMemory)
-        case repeatLines(PlaneMemory)
+        /// Each sample so many times, across and down.
+        case repeated(Int, Int, PlaneMemory)
         case scale(Scaler, PlaneMemory)
     }
     private let way: Way
 
-    init(_ fromWidth: Int, _ fromHeight: Int, _ toWidth: Int, _ toHeight: Int) throws(ConversionError) {
+    /// - Parameter repeats: pixels that shared a sample get it each, and nothing between two of them: edges of colours
+    ///   stay where they are.
+    init(
+        _ fromWidth: Int, _ fromHeight: Int, _ toWidth: Int, _ toHeight: Int, repeats: Bool = false
+    ) throws(ConversionError) {
         if (fromWidth, fromHeight) == (toWidth, toHeight) {
             way = .none
             return
@@ -74,8 +80,10 @@ private final class PlaneScaler {
         let memory = try PlaneMemory(width: toWidth, height: toHeight)
         if fromWidth == toWidth, (fromHeight + 1) / 2 == toHeight {
             way = .averageLines(memory)
-        } else if fromWidth == toWidth, fromHeight == (toHeight + 1) / 2 {
-            way = .repeatLines(memory)
+        } else if let across = Self.times(fromWidth, toWidth), let down = Self.times(fromHeight, toHeight),
+            repeats || (across == 1 && down == 2)
+        {
+            way = .repeated(across, down, memory)
         } else {
             let scaler = try failing { () throws(ScalerError) in
                 try Scaler(
@@ -85,6 +93,9 @@ private final class PlaneScaler {
             way = .scale(scaler, memory)
         }
     }
+
+    /// How often each sample has to be there; nil: they don't fit.
+    private static func times(_ from: Int, _ to: Int) -> Int? { [1, 2, 4].first { from == (to + $0 - 1) / $0 } }
 
     func scale(_ plane: PlaneView) throws(ConversionError) -> PlaneView {
         switch way {
@@ -96,8 +107,15 @@ private final class PlaneScaler {
                 PixelKernels.average(upper, lower, into: memory.line(line), count: memory.width)
             }
             return memory.view
-        case .repeatLines(let memory):
-            for line in 0..<memory.height { memcpy(memory.line(line), plane.line(line / 2), memory.width) }
+        case .repeated(let across, let down, let memory):
+            for line in 0..<memory.height {
+                let (source, target) = (plane.line(line / down), memory.line(line))
+                if across == 1 {
+                    memcpy(target, source, memory.width)
+                } else {
+                    for index in 0..<memory.width { target[index] = source[index / across] }
+                }
+            }
             return memory.view
         case .scale(let scaler, let memory):
             try failing { () throws(ScalerError) in
