@@ -115,6 +115,46 @@ class Sources(LiveTestCase):
             self.assertEqual(device.formatDescription.extensions.metersPerStep, 0.001)
             self.assertEqual(device.formatDescription.extensions.bitsPerComponent, 16)
 
+    def test_grey_in_video_range_is_white_on_every_lane(self) -> None:
+        stated = FormatExtensions(colorRange="video")
+        with self.client.create_source("grey", 64, 48, "gray", extensions=stated) as source:
+            for rendition in ("gray", "rgb", "rgb:32x24", "bgr,rotate=90", "gray16", "rgb48"):
+                frame = self.sent_and_seen(source, bytes([16, 235]) * (32 * 48), rendition)
+                pixels = memoryview(bytes(frame.payload)).cast("H" if frame.format in ("Y16", "RGB6") else "B")
+                most = max(pixels)
+                if rendition == "rgb:32x24":
+                    self.assertAlmostEqual(most, 127, delta=2)
+                else:
+                    self.assertGreaterEqual(most, 254 * (257 if pixels.format == "H" else 1), rendition)
+        for wrong in ("RGGB", "Y10", "gray16", "Z16"):
+            with self.assertRaisesRegex(camerabus.InvalidParams, "colorRange"):
+                self.client.create_source("grey", 64, 48, wrong, extensions=stated)
+
+    @unittest.skipIf(Image is None, "Pillow is not there")
+    def test_an_edge_of_colours_stays_where_it_is(self) -> None:
+        # Red on the left and blue on the right, with the chroma of BT.601.
+        red, blue = (81, 90, 240), (41, 240, 110)
+        pairs = {side: bytes((y, u, y, v)) for side, (y, u, v) in (("red", red), ("blue", blue))}
+        yuyv = (pairs["red"] * 16 + pairs["blue"] * 16) * 48
+        chroma = (bytes(red[1:]) * 16 + bytes(blue[1:]) * 16) * 24
+        nv12 = (bytes([red[0]]) * 32 + bytes([blue[0]]) * 32) * 48 + chroma
+        for pixels, picture in (("yuyv", yuyv), ("nv12", nv12)):
+            with self.client.create_source("edge", 64, 48, pixels) as source:
+                whole = self.picture(source, picture, "rgb")
+                for x, y in ((16, 10), (17, 10), (20, 11), (21, 11)):
+                    part = self.picture(source, picture, f"rgb,crop=16x16+{x}+{y}")
+                    self.check_same(part, whole.crop((x, y, x + 16, y + 16)), f"{pixels} at {x},{y}")
+                for angle, turn in ((90, Image.Transpose.ROTATE_270), (270, Image.Transpose.ROTATE_90)):
+                    self.check_same(self.picture(source, picture, f"rgb,rotate={angle}"), whole.transpose(turn), pixels)
+
+    def picture(self, source: camerabus.Source, picture: bytes, rendition: str) -> Image.Image:
+        frame = self.sent_and_seen(source, picture, rendition)
+        return Image.frombytes("RGB", (frame.width, frame.height), bytes(frame.payload))
+
+    def check_same(self, found: Image.Image, wanted: Image.Image, what: str) -> None:
+        most = max(high for _, high in ImageChops.difference(found, wanted).getextrema())
+        self.assertLessEqual(most, 2, what)
+
     def test_what_is_made_of_a_turned_source_is_upright(self) -> None:
         picture = bytes(64) + bytes([255]) * 64
         with self.client.create_source("turned", 16, 8, "gray", orientation=90, mirrored=True) as source:

@@ -64,6 +64,9 @@ extension FormatDescription {
                 return ("yCbCrMatrix", "is that of BT.601 (smpte170m) in JPEG pictures")
             }
         }
+        if pixelFormat.isFullRange, color.range != .full {
+            return ("colorRange", "is full for Bayer, depth and samples of more than 8 bits")
+        }
         if color.matrix == .ycgco || color.matrix == .ictcp || color.matrix == .bt2020c {
             return ("yCbCrMatrix", "\(color.matrix?.rawValue ?? "") can't be converted here")
         }

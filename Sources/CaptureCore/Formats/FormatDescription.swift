@@ -50,6 +50,9 @@ extension PixelFormat {
     /// Its samples are red, green and blue, whether or not a pixel has all of them.
     public var isRGB: Bool { kind == .rgb || kind == .bayer }
 
+    /// What a sensor measures, whose samples have no room below black: Bayer, depth, and grey of more than 8 bits.
+    public var isFullRange: Bool { kind == .bayer || kind == .depth || rawSamples.map { $0.bits > 8 } ?? false }
+
     private var defaultColor: ColorDescription {
         var color = ColorDescription(primaries: .bt709, transferFunction: .sRGB, matrix: .smpte170m, range: .video)
         switch self {

@@ -17,6 +17,6 @@ extension FormatDescription {
         color.primaries = stated.primariesCode.flatMap { ColorPrimaries(code: $0) }
         color.transferFunction = stated.transferFunctionCode.flatMap { TransferFunction(code: $0) }
         if color.matrix != .gbr { color.matrix = YCbCrMatrix(code: stated.matrixCode) }
-        color.range = isFullRange ? .full : .video
+        color.range = isFullRange || pixelFormat.isFullRange ? .full : .video
     }
 }

@@ -55,7 +55,7 @@ extension MovieService {
 }
 
 extension RecommendedVideo {
-    /// From the camera's pictures, or its current format; if unknown, the committed one; if none, the first of its table.
+    /// From the camera's pictures, or its current format; if unknown, the committed one; if none, its table's first.
     init?(_ worker: WorkerHandle) {
         let known = [worker.formatDescription, worker.activeFormat, worker.committed?["activeFormat"]]
         let sizes = known.compactMap(\.self).compactMap(Dimensions.init(json:))

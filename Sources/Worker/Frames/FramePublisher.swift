@@ -108,10 +108,11 @@ final class FramePublisher: @unchecked Sendable {
         var used = metadata.bytesUsed
         if let judge {
             if isDoubted.load(ordering: .relaxed), isDoubted.exchange(false, ordering: .relaxed) { judge.doubt() }
-            if let size = judge.otherSize(metadata, regions[slot]) {
-                return leaveOut(ActualPictures(dimensions: size))
+            switch judge.look(at: metadata, regions[slot]) {
+            case .whole: break
+            case .resized(let size): return leaveOut(ActualPictures(dimensions: size))
+            case .damaged(let why): return leaveOut(why)
             }
-            if let damage = judge.damage(metadata, regions[slot]) { return leaveOut(damage) }
             judge.complete(writer.pixels(of: slot), &used)
         }
         guard let bytes = plan.count(bytesUsed: used) else { return leaveOut(Self.isShort) }

@@ -37,30 +37,51 @@ final class JPEGDamageDetector {
         endless = 0
     }
 
-    /// The size of a picture that is whole, and has another size than its format says; nil: it has that size.
-    func otherSize(_ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]) -> Dimensions? {
-        guard let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count,
-            let size = JPEGStream.dimensions(of: UnsafeRawBufferPointer(rebasing: region[..<used])),
-            size != layout.dimensions, max(size.width, size.height) <= 16384,
-            size.area <= max(Self.mostPixels, layout.dimensions.area)
-        else { return nil }
-        // It may just be damaged there.
+    enum Finding: Hashable {
+        case whole
+        /// Whole, and of another size than its format says.
+        case resized(Dimensions)
+        /// And why.
+        case damaged(String)
+    }
+
+    func look(at metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]) -> Finding {
+        guard let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count else {
+            return .damaged("it is longer than its memory")
+        }
+        let picture = UnsafeRawBufferPointer(rebasing: region[..<used])
+        guard JPEGStream.hasStart(picture) else { return .damaged("it doesn't begin as a JPEG picture") }
+        if let size = JPEGStream.dimensions(of: picture), size != layout.dimensions {
+            return look(behind: size, regions, metadata.bytesUsed)
+        }
+        return damage(picture, metadata, regions).map { .damaged($0) } ?? .whole
+    }
+
+    /// Of a picture whose header has another size: it may just be damaged there.
+    private func look(behind size: Dimensions, _ regions: [UnsafeRawBufferPointer], _ bytesUsed: [Int]) -> Finding {
+        let difference = "it has \(size) pixels instead of \(layout.dimensions)"
+        guard max(size.width, size.height) <= 16384, size.area <= max(Self.mostPixels, layout.dimensions.area) else {
+            return .damaged(difference)
+        }
         if other?.dimensions != size {
             var layout = layout
             layout.dimensions = size
             other = (try? JPEGChecker(layout)).map { (size, $0) }
         }
-        guard let other, (try? other.checker.check(regions, bytesUsed: metadata.bytesUsed)) != nil else { return nil }
-        return size
+        guard let other else { return .damaged(difference) }
+        do throws(ConversionError) {
+            try other.checker.check(regions, bytesUsed: bytesUsed)
+            return .resized(size)
+        } catch {
+            doubt()
+            return .damaged("\(difference), and \(error)")
+        }
     }
 
-    /// What is wrong with a picture; nil: it is whole.
-    func damage(_ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]) -> String? {
-        guard let region = regions.first, let used = metadata.bytesUsed.first, used <= region.count else {
-            return "it is longer than its memory"
-        }
-        let picture = UnsafeRawBufferPointer(rebasing: region[..<used])
-        guard JPEGStream.hasStart(picture) else { return "it doesn't begin as a JPEG picture" }
+    /// What is wrong with a picture of its format's size; nil: it is whole.
+    private func damage(
+        _ picture: UnsafeRawBufferPointer, _ metadata: FrameSlot.Metadata, _ regions: [UnsafeRawBufferPointer]
+    ) -> String? {
         let hasEnd = JPEGStream.hasEnd(picture)
         if hasEnd { endless = 0 }
         // Without that, each picture of some cameras would be decoded here.

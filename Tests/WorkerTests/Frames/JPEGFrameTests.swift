@@ -60,23 +60,24 @@ struct JPEGFrameTests {
         var header = try #require(whole.indices.dropLast(8).first { whole[$0] == 0xFF && whole[$0 + 1] == 0xC0 })
         header += 5
         let judge = try #require(JPEGDamageDetector(layout))
-        func found(_ jpeg: [UInt8]) -> Dimensions? {
+        func found(_ jpeg: [UInt8]) -> JPEGDamageDetector.Finding {
             var jpeg = jpeg
             return jpeg.withUnsafeMutableBytes { bytes in
                 let slot = FrameSlot(index: 0, regions: [bytes])
                 slot.bytesUsed[0] = bytes.count
-                return judge.otherSize(slot.metadata, [UnsafeRawBufferPointer(bytes)])
+                return judge.look(at: slot.metadata, [UnsafeRawBufferPointer(bytes)])
             }
         }
         // The picture itself is whole, in whatever format it comes.
-        #expect(found(whole) == (size == layout.dimensions ? nil : size))
+        #expect(found(whole) == (size == layout.dimensions ? .whole : .resized(size)))
         for (width, height) in [(32768, 32768), (65535, 65535), (16384, 16384), (20000, 1)] {
             var jpeg = whole
             jpeg[header] = UInt8(height >> 8)
             jpeg[header + 1] = UInt8(height & 0xFF)
             jpeg[header + 2] = UInt8(width >> 8)
             jpeg[header + 3] = UInt8(width & 0xFF)
-            #expect(found(jpeg) == nil)
+            // Nor is it passed on under another size.
+            #expect(found(jpeg) == .damaged("it has \(width)x\(height) pixels instead of \(layout.dimensions)"))
         }
     }
 
