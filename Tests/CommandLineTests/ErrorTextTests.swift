@@ -157,6 +157,7 @@ import Testing
     @Test func `what a session gets is told when it is something else`() {
         var deliveries = SessionCommand.Deliveries([["topic": "a/"]])
         #expect(deliveries.news(in: ["resolved": [["topic": "a/"]]]) == nil)
+        #expect(deliveries.news(in: ["resolved": [["output": "audioData", "device": .null]]]) == nil)
         #expect(deliveries.news(in: ["resolved": []]) == nil && deliveries.news(in: .null) == nil)
         #expect(deliveries.news(in: ["resolved": [["topic": "b/"]]]) == [["topic": "b/"]])
         #expect(deliveries.news(in: ["resolved": [["topic": "b/"]]]) == nil)
@@ -171,6 +172,11 @@ import Testing
         #expect(inputs.news(ofInputs: ["inputs": [input(nil)]]) == nil && inputs.news(ofInputs: .null) == nil)
         #expect(inputs.news(ofInputs: ["inputs": [input("full")]]) == [input("full")])
         #expect(inputs.news(ofInputs: ["inputs": [input("full")]]) == nil)
+    }
+
+    @Test func `an output without a device says why`() {
+        let delivery: JSONValue = ["output": "audioData", "device": .null, "topic": .null, "why": "It gets nothing."]
+        #expect(SessionsCommand.line(delivery) == "audioData: -; It gets nothing.")
     }
 
     @Test func `what a camera states is one line`() {

@@ -12,7 +12,8 @@ from .values import Holder, _map, _of, _raw, _tuple, read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDelivery:
-    """What an output gets from one of the session's inputs: `rendition` of `device`; None: it has no topic.
+    """What an output gets from one of the session's inputs: `rendition` of `device`; None: it has no topic. Where
+    `device` is empty the session has no input of its kind, and `why` says what to do.
 
     Of sound (`mediaType` `audio`), which `Client.sound` gives, `width`, `height` and `frameRate` are None.
     """

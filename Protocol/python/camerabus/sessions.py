@@ -53,8 +53,11 @@ def _delivery(
     for delivery in resolved:
         has_pictures = delivery.topic is not None and delivery.mediaType == "video"
         is_meant = output in (delivery.output, delivery.type) if output else has_pictures
-        if is_meant and device in (None, delivery.device):
-            return delivery
+        if not is_meant or device not in (None, delivery.device):
+            continue
+        if not delivery.device:
+            raise SessionNotRunning(f"{delivery.output}: {delivery.why}", {"session": id})
+        return delivery
     if state is not None and state.state == "waitingForAuthorization":
         why = " ".join(explanation) or "The session waits for permission."
         has_cameras = any(each.get("mediaType", "video") == "video" for each in state.inputs)

@@ -92,11 +92,12 @@ extension Schema {
             ], additional: true),
         "SessionDelivery": .object(
             [
-                .required("output", .string()), .required("type", .string()), .required("device", .string()),
+                .required("output", .string()), .required("type", .string()),
+                .required("device", Schema.string().orNull.described("null: the session has no input of its kind.")),
                 .required("topic", Schema.string().orNull.described("What to subscribe to; null: nothing.")),
                 .optional("mediaType", Schema.choice(["video", "audio"]).described("Of the device.")),
                 .required("rendition", Schema.string().orNull),
-                .required("width", Schema.integer(min: 1).orNull.described("null: it is sound.")),
+                .required("width", Schema.integer(min: 1).orNull.described("null: it is sound, or has no device.")),
                 .required("height", Schema.integer(min: 1).orNull),
                 .required("frameRate", Schema.number(min: 0).orNull),
                 .optional("sampleFormat", Schema.reference("SampleFormat").orNull.described("null: it is pictures.")),

@@ -8,12 +8,12 @@ extension CaptureSession {
         public var device: (String) -> SessionDevice?
         /// The ids of all devices, for the refusal of another.
         public var known: [String]
-        /// What a device would deliver to a session; nil: not known.
-        public var pixelFormat: (CaptureSession, _ device: String) -> PixelFormat?
+        /// What a device would deliver to a session, or nil, where that is not known. Without it, outputs that can have
+        /// nothing are added, too.
+        public var pixelFormat: ((CaptureSession, _ device: String) -> PixelFormat?)?
 
         public init(
-            known: [String],
-            pixelFormat: @escaping (CaptureSession, _ device: String) -> PixelFormat? = { _, _ in nil },
+            known: [String], pixelFormat: ((CaptureSession, _ device: String) -> PixelFormat?)? = nil,
             device: @escaping (String) -> SessionDevice?
         ) {
             self.known = known

@@ -39,10 +39,10 @@ extension SessionRegistry {
         }
     }
 
-    /// What each output gets, of devices that serve the session.
+    /// What each output gets, of devices that serve the session; and outputs that can get nothing.
     func resolved(_ entry: Entry) -> [JSONValue] {
         guard entry.session.run.isWanted else { return [] }
-        return entry.session.inputs.flatMap { input -> [JSONValue] in
+        let served = entry.session.inputs.flatMap { input -> [JSONValue] in
             switch entry.places[input.device] {
             case .served(let delivery)?:
                 deliveries(entry.session, input.device, delivery).map {
@@ -55,6 +55,7 @@ extension SessionRegistry {
             case .pending?, .denied?, nil: []
             }
         }
+        return served + entry.session.unservedOutputs.map(\.json)
     }
 
     private func deliveries(
@@ -94,7 +95,8 @@ extension SessionRegistry {
             return "The pictures of \(input.device) have \(actual.pictures), although its format has \(actual.format)."
         }
         let sentences =
-            obstacles + sizes + entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] }
+            entry.session.unservedOutputs.map(\.sentence) + obstacles + sizes
+            + entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] }
             + bandwidthSentences(entry.session)
         // Each of many sessions on one camera is told of all the others.
         return Array(sentences.prefix(Self.maximumSentences))
@@ -102,7 +104,8 @@ extension SessionRegistry {
 
     /// What a session that is not started would get.
     func forecast(_ session: CaptureSession) -> (resolved: [JSONValue], explanation: [String]) {
-        var (resolved, explanation): ([JSONValue], [String]) = ([], [])
+        let unserved = session.unservedOutputs
+        var (resolved, explanation) = ([JSONValue](), unserved.map(\.sentence))
         for input in session.inputs {
             if input.mediaType == .audio {
                 let (sound, why) = soundForecast(session, input.device)
@@ -118,7 +121,7 @@ extension SessionRegistry {
                 explanation += got.compactMap(\.sentence)
             }
         }
-        return (resolved, explanation + bandwidthSentences(session))
+        return (resolved + unserved.map(\.json), explanation + bandwidthSentences(session))
     }
 
     /// The decision for one of its devices if it were started, or changed like this.

@@ -207,6 +207,36 @@ import Testing
         #expect(wished.soundDeliveries(of: "mic", Self.microphone)[0].rendition == nil)
     }
 
+    @Test(arguments: [
+        ([], ["videoData", "audioData", "movie", "photo", "preview"], []),
+        (["back"], ["audioData"], ["audioData"]), (["mic"], ["videoData", "photo", "preview"], ["videoData"]),
+        (["back", "mic"], [], []),
+    ])
+    func `outputs without an input of their kind`(_ inputs: [String], _ unserved: [String], _ refused: [String]) throws
+    {
+        let outputs = ["videoData", "audioData", "movie", "photo", "preview"]
+        let added: [JSONValue] = inputs.map { ["addInput": .string($0)] }
+        let wanted: [JSONValue] = outputs.map { ["addOutput": .string($0)] }
+        var session = CaptureSession(id: "5e55", owner: owner, since: 1)
+        try configure(&session, added + wanted)
+        #expect(session.unservedOutputs.map(\.output.id) == unserved)
+        for output in session.unservedOutputs {
+            let missing: [SessionOutput.Kind: String] = [.movie: "input", .audioData: "microphone"]
+            let kind = missing[output.output.kind] ?? "camera"
+            #expect(output.why == "the session has no \(kind); add one with addInput")
+            #expect(output.json["device"] == .null && output.json["why"]?.string == "It gets nothing: \(output.why).")
+        }
+        var known = surroundings
+        known.pixelFormat = { _, _ in nil }
+        var made = CaptureSession(id: "5e55", owner: owner, since: 1)
+        let both: [(action: SessionAction, path: String)] = try (wanted + added).map {
+            (try SessionAction.parse($0, path: ""), "")
+        }
+        guard let first = refused.first else { return try made.configure(both, in: known) }
+        let error = #expect(throws: BusError.self) { try made.configure(both, in: known) }
+        #expect(error?.reason == .cannotAddOutput && error?.message.contains("\(first) output can't be added") == true)
+    }
+
     @Test func `a worker's words become a microphone`() throws {
         let identity = DeviceIdentity(
             uniqueID: "m", localizedName: "M", mediaType: .audio, type: .external, position: .unspecified,

@@ -108,5 +108,79 @@ extension ProcessTests {
             #expect(plain["resolved"]?[0]?["why"] != .null)
             try await bus.stop()
         }
+
+        @Test(arguments: [
+            ("cam0", ["videoData", "movie"], "mic0", "audioData", "microphone", "audio"),
+            ("mic0", ["audioData", "movie"], "cam0", "photo", "camera", "video"),
+            ("mic0", ["audioData", "movie"], "cam0", "preview", "camera", "video"),
+        ])
+        func `an output without an input of its kind gets nothing, and says so`(
+            _ input: String, _ outputs: [String], _ other: String, _ lost: String, _ missing: String, _ media: String
+        ) async throws {
+            let bus = try await BusHarness(virtual: 1, microphones: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let made = try client.call(
+                "session.create", ["inputs": [.string(input), .string(other)], "outputs": JSONValue(outputs + [lost])])
+            let session = made["session"] ?? .null
+            func isTold(_ answer: JSONValue) -> Bool {
+                let sentence = "\(lost) gets nothing: the session has no \(missing); add one with addInput."
+                let entry = answer["resolved"]?.array?.first { $0["output"] == .string(lost) }
+                return answer["explanation"]?.array?.contains(.string(sentence)) == true && entry?["device"] == .null
+                    && entry?["why"]?.string?.contains("has no \(missing)") == true && entry?["topic"] == .null
+                    && entry?["mediaType"] == .string(media) && entry?["type"] == .string(lost)
+            }
+            #expect(!isTold(made))
+            // A device that goes leaves its outputs; what they come to is told before the start, and then.
+            let removed = try client.call(
+                "session.configure", ["session": session, "actions": [["removeInput": .string(other)]]])
+            #expect(isTold(removed))
+            let started = try client.call("session.start", ["session": session], within: 30)
+            #expect(isTold(started) && isTold(started["state"] ?? .null) && started["state"]?["state"] == "running")
+            let shown = try await bus.run("camerabus", ["session", "show", session.string ?? ""])
+            #expect(shown.standardOutput.contains("\(lost): -; It gets nothing: the session has no \(missing)"))
+            let back = try client.call(
+                "session.configure", ["session": session, "actions": [["addInput": .string(other)]]], within: 30)
+            #expect(!isTold(back) && back["resolved"]?.array?.contains { $0["device"] == .null } == false)
+            try await bus.stop()
+        }
+
+        @Test func `an output without an input of its kind is not added`() async throws {
+            let bus = try await BusHarness(virtual: 1, microphones: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            for (input, outputs, missing) in [
+                ("cam0", ["audioData"], "microphone"), ("mic0", ["videoData", "preview", "photo"], "camera"),
+            ] {
+                let made = try client.call("session.create", ["inputs": [.string(input)], "outputs": ["movie"]])
+                let session = made["session"] ?? .null
+                for output in outputs {
+                    let action: JSONValue = ["addOutput": .string(output)]
+                    let can = try client.call("session.canAdd", ["session": session, "action": action])
+                    #expect(can["can"] == false && can["reason"] == "cannotAddOutput")
+                    #expect(can["why"]?.string == "the session has no \(missing); add one with addInput")
+                    let refusal = try client.refusal("session.configure", ["session": session, "actions": [action]])
+                    #expect(refusal?.reason == .cannotAddOutput)
+                    let create = try client.refusal(
+                        "session.create", ["inputs": [.string(input)], "outputs": [.string(output)]])
+                    #expect(create?.reason == .cannotAddOutput)
+                }
+                // With the input that it needs, in whichever order, it is.
+                let other: JSONValue = input == "cam0" ? "mic0" : "cam0"
+                let both: JSONValue = [["addOutput": .string(outputs[0])], ["addInput": other]]
+                try client.call("session.configure", ["session": session, "actions": both])
+            }
+            // What comes first is not known yet, and what nobody has named is made all the same.
+            let empty = try client.call(
+                "session.create", ["inputs": [], "outputs": ["videoData", "audioData", "movie"]])
+            let told = empty["explanation"]?.array?.compactMap(\.string) ?? []
+            #expect(told.map { $0.prefix { $0 != " " } } == ["videoData", "audioData", "movie"], "\(told)")
+            let session = empty["session"] ?? .null
+            let can = try client.call("session.canAdd", ["session": session, "action": ["addOutput": "photo"]])
+            #expect(can["can"] == true)
+            let started = try client.call("session.start", ["session": session])
+            #expect(started["state"]?["explanation"]?.array?.count == 3 && started["resolved"]?.array?.count == 3)
+            let plain = try client.call("session.create", ["inputs": ["mic0"]])
+            #expect(plain["resolved"]?[0]?["output"] == "videoData" && plain["resolved"]?[0]?["device"] == .null)
+            try await bus.stop()
+        }
     }
 }

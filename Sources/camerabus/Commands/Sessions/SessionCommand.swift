@@ -231,7 +231,9 @@ extension SessionCommand {
 
         /// The new topics in a session's state. Nil while it gets nothing, as an event reports that.
         mutating func news(in state: JSONValue?) -> [JSONValue]? {
-            guard let resolved = state?["resolved"]?.array, !resolved.isEmpty, resolved != told else { return nil }
+            guard let resolved = state?["resolved"]?.array, resolved != told,
+                resolved.contains(where: { $0["device"] != .null })
+            else { return nil }
             told = resolved
             return resolved
         }

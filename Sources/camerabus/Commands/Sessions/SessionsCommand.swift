@@ -84,6 +84,7 @@ struct SessionsCommand: BusCommand {
     /// Hz x2)`
     static func line(_ delivery: JSONValue) -> String {
         let why = delivery["why"]?.string.map { "; \($0)" } ?? ""
+        if delivery["device"] == .null { return "\(ValueText.plain(delivery["output"])): -\(why)" }
         let topic = delivery["topic"]?.string ?? "\(ValueText.plain(delivery["device"]))"
         if delivery["mediaType"] == "audio" {
             let sound = ["sampleFormat", "rate", "channels"].map { ValueText.plain(delivery[$0]) }
