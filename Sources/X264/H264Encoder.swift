@@ -33,7 +33,8 @@ public struct H264Settings: Hashable, Sendable {
     }
 }
 
-/// A picture in memory as NV12: 8 bits of luma, then pairs of chroma for two by two pixels; limited range, BT.601.
+/// A picture in memory as NV12: 8 bits of luma, then pairs of chroma for two by two pixels; sRGB in limited range, with
+/// BT.601's matrix.
 public struct NV12Planes {
     var luma: UnsafeMutableRawPointer
     var lumaStride: Int
@@ -82,7 +83,9 @@ public final class H264Encoder {
         parameters.b_repeat_headers = 1
         parameters.rc.i_rc_method = X264_RC_CRF
         parameters.rc.f_rf_constant = Float(min(max(settings.quality, 0), 51))
-        // ITU-T H.264, table E-5: SMPTE 170M, the matrix of BT.601.
+        // ITU-T H.264, tables E-3 to E-5: sRGB, with the matrix of BT.601 (SMPTE 170M).
+        parameters.vui.i_colorprim = 1
+        parameters.vui.i_transfer = 13
         parameters.vui.i_colmatrix = 6
         parameters.vui.b_fullrange = 0
         guard let encoder = cx264_encoder_open(&parameters) else {

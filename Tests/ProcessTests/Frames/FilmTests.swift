@@ -11,7 +11,7 @@ extension ProcessTests {
     @Suite(.timeLimit(.minutes(10)), .enabled(if: access("/usr/bin/ffmpeg", X_OK) == 0, "ffmpeg is not there"))
     struct Films {
         /// Of the film: four colours, two by two.
-        private static let (width, height) = (320, 240)
+        static let (width, height) = (320, 240)
         private static let colors = ["lime", "red", "blue", "0xC03C28"]
 
         /// The middles of the colours in a picture of that size.
@@ -19,13 +19,13 @@ extension ProcessTests {
             [(1, 1), (3, 1), (1, 3), (3, 3)].map { (width * $0.0 / 4, height * $0.1 / 4) }
         }
 
-        private func ffmpeg(_ arguments: [String], _ bus: BusHarness) async throws {
+        func ffmpeg(_ arguments: [String], _ bus: BusHarness) async throws {
             let result = try await bus.run("ffmpeg", ["-nostdin", "-v", "error"] + arguments)
             try #require(result.status == 0, "\(result)")
         }
 
         /// The first picture of a file as ffmpeg decodes it: upright, red, green and blue.
-        private func pixels(_ path: String, _ bus: BusHarness) async throws -> [UInt8] {
+        func pixels(_ path: String, _ bus: BusHarness) async throws -> [UInt8] {
             try await ffmpeg(
                 [
                     "-i", path, "-frames:v", "1", "-vf",
@@ -35,7 +35,9 @@ extension ProcessTests {
             return try File.read("\(path).rgb", limit: 1 << 24)
         }
 
-        private func make(_ path: String, _ matrix: String, _ range: String, _ bus: BusHarness) async throws {
+        func make(
+            _ path: String, _ matrix: String, _ range: String, shape: String = "1/1", _ bus: BusHarness
+        ) async throws {
             let sources = Self.colors.map { "color=\($0):s=\(Self.width / 2)x\(Self.height / 2):r=10:d=1,format=rgb24" }
             let inputs = sources.flatMap { ["-f", "lavfi", "-i", $0] }
             let name = matrix == "bt2020nc" ? "bt2020" : matrix == "smpte170m" ? "bt601" : matrix
@@ -43,14 +45,14 @@ extension ProcessTests {
                 inputs + [
                     "-filter_complex",
                     "xstack=inputs=4:layout=0_0|w0_0|0_h0|w0_h0,scale=out_color_matrix=\(name):out_range=\(range):"
-                        + "flags=accurate_rnd+full_chroma_int,format=yuv420p",
+                        + "flags=accurate_rnd+full_chroma_int,format=yuv420p,setsar=\(shape)",
                     "-colorspace", matrix, "-color_primaries", name == "bt601" ? "smpte170m" : name, "-color_trc",
                     "bt709", "-color_range", range, "-c:v", "libx264", "-qp", "0", "-y", path,
                 ], bus)
         }
 
         /// How far the middles of the colours are from those of the film, at most.
-        private func difference(
+        func difference(
             _ pixels: [UInt8], _ size: (width: Int, height: Int), from film: [UInt8], channels: [Int] = [0, 1, 2],
             film isQuarter: Bool = false
         ) -> Int {
@@ -157,7 +159,7 @@ extension ProcessTests {
         }
 
         /// The matrix of a track (`tkhd`), and what a header says of such pictures.
-        private static let turns: [(name: String, matrix: [Int32], orientation: Int, mirrored: Bool)] = [
+        static let turns: [(name: String, matrix: [Int32], orientation: Int, mirrored: Bool)] = [
             ("none", [1, 0, 0, 1], 0, false), ("quarter", [0, 1, -1, 0], 90, false),
             ("half", [-1, 0, 0, -1], 180, false),
             ("three quarters", [0, -1, 1, 0], 270, false), ("mirrored", [-1, 0, 0, 1], 0, true),
@@ -178,7 +180,7 @@ extension ProcessTests {
         }
 
         /// What is played, and a file of it that ffmpeg shows.
-        private func makeTurned(
+        func makeTurned(
             _ film: String, _ index: Int, _ codec: String, isFolder: Bool, _ bus: BusHarness
         ) async throws -> String {
             let (turn, plain, made) = (Self.turns[index], "\(film)-plain.mp4", "\(film)-made")
