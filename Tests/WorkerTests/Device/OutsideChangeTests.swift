@@ -222,11 +222,14 @@ extension RestoringTests {
         #expect(closed["formatDescription"]?["frameDuration"] == "1/100")
         let subscriber = try worker.subscriber("frame/cam0/native/")
         _ = try subscriber.next { $0.header["stream"] != nil }
-        bench.set { $0.color = ColorDescription(primaries: .bt2020, matrix: .bt2020nc, range: .full) }
-        // No new stream: its frames are stated to be as they were.
+        bench.set {
+            $0.color = ColorDescription(primaries: .bt2020, matrix: .bt2020nc, range: .full)
+            $0.meddled = ["brightness": .integer(7)]
+        }
+        // The device is read, but there is no new stream: its frames are stated to be as they were.
         bench.told.tell(.sourceChanged(resolution: false))
-        _ = try worker.coordinator.wait("the event") { if case .event("sourceChanged", _) = $0 { true } else { false } }
-        #expect(try worker.coordinator.status["formatDescription"]?["yCbCrMatrix"] == "smpte170m")
+        let read = try worker.coordinator.waitForStatus("what was read") { $0["controls"]?["brightness"] == 7 }
+        #expect(read["formatDescription"]?["yCbCrMatrix"] == "smpte170m")
         bench.told.tell(.sourceChanged(resolution: true))
         let status = try worker.coordinator.waitForStatus("other colours") {
             $0["formatDescription"]?["yCbCrMatrix"] == "bt2020nc"
