@@ -1,6 +1,5 @@
 import BusProtocol
 import CaptureCore
-import EXIF
 import FFmpeg
 import Glibc
 import Imaging
@@ -48,7 +47,8 @@ struct ReplayMaterial {
         } catch {
             throw Self.unusable(first, error)
         }
-        orientation = pictures.isEmpty ? track.orientation : Self.orientation(track, first)
+        orientation =
+            pictures.isEmpty ? track.orientation : PictureFileOrientation.read(first, limit: Self.mostPictureBytes)
         let ownRate = !pictures.isEmpty ? nil : track.frameRate.flatMap { FrameDuration($0.denominator, $0.numerator) }
         frameDuration = Self.plausible(ownRate) ?? rate ?? FrameDuration(framesPerSecond: pictures.isEmpty ? 25 : 10)
     }
@@ -115,22 +115,6 @@ struct ReplayMaterial {
     private static func isPicture(_ name: String) -> Bool {
         guard let dot = name.lastIndex(of: ".") else { return false }
         return extensions.contains(name[name.index(after: dot)...].lowercased())
-    }
-
-    /// What a JPEG picture's EXIF data say; of other pictures they are not read.
-    static func orientation(_ track: VideoTrack, _ path: String) -> PictureOrientation {
-        guard track.codec == .motionJPEG, let bytes = try? File.readAtOnce(path, limit: mostPictureBytes) else {
-            return .upright
-        }
-        return bytes.withUnsafeBytes { orientation(of: $0) }
-    }
-
-    /// The same of the picture's bytes.
-    static func orientation(of jpeg: UnsafeRawBufferPointer) -> PictureOrientation {
-        guard case .shorts(let numbers) = try? EXIFData(of: jpeg).value(.orientation), let number = numbers.first else {
-            return .upright
-        }
-        return ExifOrientation.orientation(Int(number))
     }
 
     /// Of one picture.

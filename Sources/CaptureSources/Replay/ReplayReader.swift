@@ -155,7 +155,7 @@ private final class PictureReplayReader: ReplayReader {
         let header = bytes.withUnsafeBytes { try? decompressor.header($0) }
         guard let header else { return ReplayFrame(time: nil, isDamaged: true) }
         let size = Dimensions(width: header.width, height: header.height)
-        orientation = bytes.withUnsafeBytes { ReplayMaterial.orientation(of: $0) }
+        orientation = bytes.withUnsafeBytes { PictureFileOrientation.read($0) }
         if size == frame.dimensions, orientation == frame.orientation {
             return ReplayFrame(time: nil, isDamaged: false)
         }
@@ -177,7 +177,9 @@ private final class PictureReplayReader: ReplayReader {
         guard let picture = try? MovieReader(paths[index], delivers: .pictures), let item = try? picture.next() else {
             return false
         }
-        if image != nil { orientation = ReplayMaterial.orientation(picture.track, paths[index]) }
+        if image != nil {
+            orientation = PictureFileOrientation.read(paths[index], limit: ReplayMaterial.mostPictureBytes)
+        }
         reader = picture
         return !item.isDamaged
     }
