@@ -34,6 +34,7 @@ public final class PictureConverter {
     /// - Throws: `formatUnsupported` if no such picture can be made of the device's pixel format.
     public init(from layout: FrameLayout, to request: PictureRequest) throws(BusError) {
         guard let format = SourceFormat(layout.pixelFormat) else { throw Self.unconvertible(layout.pixelFormat) }
+        if let obstacle = Self.obstacle(to: layout.description.color, request.encoding) { throw obstacle }
         guard let reader = FrameReader(format, layout) else {
             throw BusError(.formatUnsupported, "the device reports an impossible layout for \(layout.pixelFormat.name)")
         }
@@ -64,6 +65,20 @@ public final class PictureConverter {
     /// Why no pictures can be made of frames of a pixel format; nil: they can.
     public static func obstacle(to format: PixelFormat) -> BusError? {
         converts(format) ? nil : unconvertible(format)
+    }
+
+    /// Colours that are no weighted sum of red, green and blue, pixel by pixel. Luma, and luma with its chroma, are
+    /// passed on with their matrix.
+    private static func obstacle(to color: ColorDescription, _ encoding: Rendition.Encoding) -> BusError? {
+        guard let matrix = color.matrix, !matrix.isConvertible else { return nil }
+        switch encoding {
+        case .bgr, .rgb, .rgb48, .jpeg: break
+        case .native, .gray, .gray16, .yuyv, .nv12, .i420: return nil
+        }
+        return BusError(
+            .formatUnsupported,
+            "colours of the matrix \(matrix.rawValue) can't be converted to \(encoding.rawValue); native, nv12 and "
+                + "gray have them unchanged")
     }
 
     private static func unconvertible(_ format: PixelFormat) -> BusError {

@@ -76,6 +76,14 @@ public enum YCbCrMatrix: String, ColorCode {
     case bt2020nc
     case bt2020c, ictcp
 
+    /// Red, green and blue can be made of luma and chroma here.
+    public var isConvertible: Bool {
+        switch self {
+        case .ycgco, .bt2020c, .ictcp: false
+        case .gbr, .bt709, .fcc, .bt470bg, .smpte170m, .smpte240m, .bt2020nc: true
+        }
+    }
+
     public var code: UInt8 {
         switch self {
         case .gbr: 0

@@ -67,8 +67,8 @@ extension FormatDescription {
         if pixelFormat.isFullRange, color.range != .full {
             return ("colorRange", "is full for Bayer, depth and samples of more than 8 bits")
         }
-        if color.matrix == .ycgco || color.matrix == .ictcp || color.matrix == .bt2020c {
-            return ("yCbCrMatrix", "\(color.matrix?.rawValue ?? "") can't be converted here")
+        if let matrix = color.matrix, !matrix.isConvertible {
+            return ("yCbCrMatrix", "\(matrix.rawValue) can't be converted here")
         }
         let (isPixels, isStatedPixels) = (usual.matrix == .gbr, color.matrix == .gbr)
         guard isPixels == isStatedPixels else {
