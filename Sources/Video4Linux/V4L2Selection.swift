@@ -22,6 +22,10 @@ public enum V4L2SelectionTarget: UInt32, Hashable, Sendable {
     case crop = 0x0000
     /// What of it is taken unless somebody says otherwise.
     case cropDefault = 0x0001
+    /// Where that can be.
+    case cropBounds = 0x0002
+    /// Where in the buffer it is put.
+    case compose = 0x0100
 }
 
 extension V4L2Device {

@@ -33,6 +33,21 @@ import Testing
         #expect(ControlAssignment.value(GetCommand.settable(value)) == value)
     }
 
+    @Test func `a rectangle is four numbers`() throws {
+        let bounds: JSONValue = ["x": -4, "y": 0, "width": 1936, "height": 1096]
+        let control = CameraControlValueText(["name": "cropRectangle", "type": "rectangle", "bounds": bounds])
+        #expect(control.range == "x,y,width,height within -4,0,1936,1096")
+        let part: JSONValue = ["x": -2, "y": 4, "width": 640, "height": 480]
+        #expect(ValueText.assigned(part) == "-2,4,640,480")
+        let typed = try ControlAssignment(reading: "cropRectangle=\(ValueText.assigned(part))")
+        #expect(try control.value(typed.value) == part && control.value([-2, 4, 640, 480]) == part)
+        #expect(try control.value(part) == part)
+        for wrong: JSONValue in ["1,2,3", "1,2,3,4,5", "1,2,3,x", "640x480", 3, [1, 2, 3], [1, 2, 3, "4"], .null] {
+            let failure = #expect(throws: Failure.self) { try control.value(wrong) }
+            #expect(failure?.description.contains("within -4,0,1936,1096") == true)
+        }
+    }
+
     @Test func `formats are sizes or ids`() throws {
         for size in ["1280x720", "1280X720", "1280×720"] {
             #expect(try FormatArgument(reading: size) == .size(width: 1280, height: 720))

@@ -148,7 +148,11 @@ class Calls(BusTestCase):
         )
         items = [{"index": 0, "name": "off"}, {"index": 3, "value": 50}]
         knob = {"name": "brightness", "minimum": -5, "maximum": 5, "menu": items, "flags": ["slider"], "value": 1}
-        self.bus.methods["device.controls"] = lambda params: {"controls": [knob]}
+        part = {"x": -4, "y": 0, "width": 640, "height": 480}
+        crop = {"name": "cropRectangle", "type": "rectangle", "bounds": part, "defaultRectangle": part, "value": part}
+        self.bus.methods["device.controls"] = lambda params: {"controls": [knob], "cameraControls": [crop]}
+        selected = self.client.camera_controls("cam0")["cropRectangle"]
+        self.assertEqual((selected.bounds, selected.defaultRectangle, selected.value), (part, part, part))
         control = self.client.controls("cam0")["brightness"]
         self.assertEqual((control.minimum, control.flags, control.dimensions), (-5, ("slider",), ()))
         self.assertEqual(

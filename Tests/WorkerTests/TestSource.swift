@@ -49,6 +49,9 @@ final class TestBench: Sendable {
         var pictureFormat = PixelFormat.motionJPEG
         /// What it states of its colours; nil: what is usual of its format.
         var color: ColorDescription?
+        /// It takes a part of its sensor's picture, in pairs of pixels, and scales it to the picture's size, or
+        /// doesn't; a format has the whole picture taken again. nil: it can't.
+        var cropScales: Bool?
         /// Further controls.
         var extra: [CaptureControl] = []
         /// How bright what it sees is, in strips from left to right, 1 being grey at the first exposure; none: it sees
@@ -114,6 +117,10 @@ final class TestSource: VideoSource {
         "brightness": .integer(50), "gain": .integer(0), "auto": .boolean(false), "gain_automatic": .boolean(false),
     ]
 
+    /// What it can take of its sensor's picture.
+    static let sensor = PixelRectangle(x: 0, y: 0, width: 64, height: 48)
+    private var crop = sensor
+
     init(_ bench: TestBench) { self.bench = bench }
 
     static func format(_ id: String, _ width: Int, _ height: Int, rates: [Int]) -> CaptureFormat {
@@ -131,7 +138,10 @@ final class TestSource: VideoSource {
 
     private var table: [CaptureControl] {
         let now = bench.now
-        return (all + now.extra).filter { !now.missing.contains($0.name) }.map { control in
+        let crop =
+            now.cropScales == nil
+            ? [] : [CropRectangleControl.control(bounds: Self.sensor, defaultRectangle: Self.sensor)]
+        return (all + crop + now.extra).filter { !now.missing.contains($0.name) }.map { control in
             var control = control
             control.flags.formUnion(now.flags[control.name] ?? [])
             if control.name == "gain", values["gain_automatic"] == .boolean(true) { control.flags.insert(.inactive) }
@@ -180,6 +190,10 @@ final class TestSource: VideoSource {
         guard !bench.now.isStreaming else { throw SourceError(.inUse, operation: "setFormat", message: "streams") }
         if let failure = bench.now.formatFailure { throw failure }
         format = bench.now.forcedFormat ?? selection
+        crop = Self.sensor
+        if bench.now.cropScales == false {
+            (crop.width, crop.height) = (Int64(format.dimensions.width), Int64(format.dimensions.height))
+        }
         return format
     }
 
@@ -210,6 +224,7 @@ final class TestSource: VideoSource {
             values[control.name] = control.type == .boolean ? .boolean(false) : .integer(control.minimum)
         }
         bench.set { $0.meddled = [:] }
+        if now.cropScales != nil { values[CropRectangleControl.name] = crop.numbers }
         return values.filter { !now.missing.contains($0.key) }
     }
 
@@ -234,9 +249,21 @@ final class TestSource: VideoSource {
         if table.first(where: { $0.name == name })?.flags.contains(.inactive) ?? false {
             throw SourceError(.controlBusy, operation: "setControl", message: "inactive", control: name)
         }
+        if name == CropRectangleControl.name { return try setCrop(value) }
         values[name] = now.stubborn[name] ?? value
         let kept = values[name]
         bench.set { $0.set[name] = kept }
+    }
+
+    private func setCrop(_ value: ControlValue) throws(SourceError) {
+        guard !bench.now.isStreaming else {
+            throw SourceError(.inUse, operation: "setControl", message: "streams", control: CropRectangleControl.name)
+        }
+        guard let part = PixelRectangle(value) else { return }
+        crop = PixelRectangle(x: part.x, y: part.y, width: part.width / 2 * 2, height: part.height)
+        if bench.now.cropScales == false {
+            format.dimensions = Dimensions(width: Int(crop.width), height: Int(crop.height))
+        }
     }
 
     func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {

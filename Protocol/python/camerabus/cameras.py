@@ -23,7 +23,7 @@ class CameraControl:
     """
 
     name: str = ""
-    #: `word`, `flag`, `number`, `point` or `gains`.
+    #: `word`, `flag`, `number`, `point`, `gains` or `rectangle`.
     type: str = ""
     readOnly: bool = False
     choices: tuple[str, ...] = field(default=(), metadata={"read": tuple})
@@ -31,6 +31,9 @@ class CameraControl:
     maximum: Any = None
     #: Of a number that has only some values.
     values: tuple[float, ...] = field(default=(), metadata={"read": tuple})
+    #: Of a rectangle: {x, y, width, height} that it lies in, and where it is unless somebody sets it.
+    bounds: Mapping[str, int] | None = None
+    defaultRectangle: Mapping[str, int] | None = None
     #: `s`, `K` or `EV`.
     unit: str | None = None
     #: The driver's controls that it is made of.

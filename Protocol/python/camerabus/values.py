@@ -365,6 +365,9 @@ class Control:
     defaultValue: int | None = None
     menu: tuple[MenuItem, ...] = _tuple(lambda value: read(MenuItem, value))
     dimensions: tuple[int, ...] = _tuple()
+    #: Of a rectangle: {x, y, width, height} that it lies in, and where it is unless somebody sets it.
+    bounds: Mapping[str, int] | None = None
+    defaultRectangle: Mapping[str, int] | None = None
     flags: tuple[str, ...] = _tuple()
     aliases: tuple[str, ...] = _tuple()
     category: str = ""

@@ -123,4 +123,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case regions
     /// Movies continue when their camera changes the size of its pictures: `didChangeSize`, `source`, `follows`.
     case sizeChanges
+    /// The camera control `cropRectangle`: which part of its picture the sensor takes.
+    case cropRectangle
 }

@@ -52,7 +52,7 @@ extension Schema {
         ),
         "ControlValue": .anyOf([
             .boolean, .number(), .string(maxLength: 4096), .array(of: .integer(), max: 65536), .null,
-            .reference("Point"), .reference("WhiteBalanceGains"),
+            .reference("Point"), .reference("WhiteBalanceGains"), .reference("Rectangle"),
         ]).described(
             "The value of a control; an item of a menu by its index or its name; null presses a button. Only controls "
                 + "of the capture model take fractions and objects."
@@ -192,7 +192,8 @@ extension Schema {
                 .required(
                     "type",
                     .string().described(
-                        "int, bool, menu, button, int64, str, bitmask, intmenu, u8, u16, u32, area, or unknown.")),
+                        "int, bool, menu, button, int64, str, bitmask, intmenu, u8, u16, u32, area, rect, or "
+                            + "unknown.")),
                 .required("category", .string()), .required("minimum", .integer()), .required("maximum", .integer()),
                 .required("step", .integer()), .required("defaultValue", Schema.integer().orNull),
                 .required("flags", .array(of: .string())),
@@ -209,6 +210,10 @@ extension Schema {
                             ], additional: true)
                     ).described("For menu items with a name, for intmenu items with a value.")),
                 .optional("dimensions", .array(of: .integer(min: 0)).described("Of an array of values.")),
+                .optional("bounds", Schema.reference("Rectangle").described("Of a rect: where it can be.")),
+                .optional(
+                    "defaultRectangle",
+                    Schema.reference("Rectangle").described("Of a rect: where it is unless somebody sets it.")),
                 .required("value", .reference("ControlValue")),
             ], additional: true
         ).described("A knob of a device. value is null where it can't be read."),

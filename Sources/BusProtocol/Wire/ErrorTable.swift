@@ -106,6 +106,7 @@ extension BusError {
                     "step",
                     .number().described(
                         "1: any integer in the range; 0: any number in the range.")),
+                .optional("bounds", Schema.reference("Rectangle").described("Of a rectangle: where it can be.")),
             ]),
         Meaning(.controlReadOnly, "The control can't be set."),
         Meaning(

@@ -11,7 +11,7 @@ public enum CameraControlName: String, Hashable, Sendable, CaseIterable {
     case exposureTargetBias, adjustingExposure
     case whiteBalanceMode, whiteBalanceTemperature, whiteBalanceGains, adjustingWhiteBalance
     case flashMode, torchMode, torchLevel
-    case videoZoomFactor, zoomValue, rampingVideoZoom
+    case videoZoomFactor, zoomValue, rampingVideoZoom, cropRectangle
     case lowLightBoostEnabled, videoHDREnabled, automaticallyAdjustsVideoHDREnabled, videoStabilizationMode, sceneMode
 
     /// Whether it only tells what the camera does.
@@ -44,8 +44,10 @@ public enum CameraControlKind: Hashable, Sendable {
     case point
     /// {red, green, blue}, each from 0 up to these; green is 1.
     case gains(red: Double, blue: Double)
+    /// {x, y, width, height} in the sensor's pixels: a part of these bounds; where nobody sets it, the default.
+    case rectangle(bounds: PixelRectangle, defaultRectangle: PixelRectangle)
 
-    /// `word`, `flag`, `number`, `point`, `gains`.
+    /// `word`, `flag`, `number`, `point`, `gains`, `rectangle`.
     public var name: String {
         switch self {
         case .word: "word"
@@ -53,6 +55,7 @@ public enum CameraControlKind: Hashable, Sendable {
         case .number: "number"
         case .point: "point"
         case .gains: "gains"
+        case .rectangle: "rectangle"
         }
     }
 }
@@ -70,8 +73,8 @@ public struct CameraControl: Hashable, Sendable {
         self.sources = sources
     }
 
-    /// {name, type, minimum?, maximum?, values?, choices?, unit?, readOnly, sources, value}, as `device.controls`
-    /// answers.
+    /// {name, type, minimum?, maximum?, values?, choices?, bounds?, defaultRectangle?, unit?, readOnly, sources,
+    /// value}, as `device.controls` answers.
     public func json(value: JSONValue?) -> JSONValue {
         var members: [String: JSONValue] = [
             "name": .string(name.rawValue), "type": .string(kind.name), "readOnly": .bool(name.isReadOnly),
@@ -86,6 +89,9 @@ public struct CameraControl: Hashable, Sendable {
             if !values.isEmpty { members["values"] = .array(values.map(JSONValue.tidy)) }
         case .gains(let red, let blue):
             members["maximum"] = ["red": .tidy(red), "green": 1, "blue": .tidy(blue)]
+        case .rectangle(let bounds, let defaultRectangle):
+            members["bounds"] = bounds.json
+            members["defaultRectangle"] = defaultRectangle.json
         case .flag, .point: break
         }
         return .object(members)
@@ -142,6 +148,8 @@ enum CameraControlID {
     static let cropZoom: UInt32 = 0x00CB_0001
     /// Not a driver's: pictures are made of the middle of the device's (``DigitalZoom``).
     static let digitalZoom: UInt32 = 0x00CB_0003
+    /// Not a driver's: what is taken of the sensor's picture, by `VIDIOC_S_SELECTION` (``CropRectangleControl``).
+    static let cropRectangle: UInt32 = 0x00CB_0004
 
     /// Bits of `V4L2_CID_3A_LOCK`.
     static let exposureLock: Int64 = 1

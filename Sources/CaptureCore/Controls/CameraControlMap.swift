@@ -126,6 +126,11 @@ public struct CameraControlMap: Sendable {
             return videoMaxZoomFactor > 1 ? .number(minimum: 1, maximum: videoMaxZoomFactor) : nil
         case .zoomValue: return videoMaxZoomFactor > 1 ? .number(minimum: 0, maximum: 1) : nil
         case .rampingVideoZoom: return videoMaxZoomFactor > 1 ? .flag : nil
+        case .cropRectangle:
+            guard has(ID.cropRectangle), let control = byID[ID.cropRectangle], let bounds = control.bounds else {
+                return nil
+            }
+            return .rectangle(bounds: bounds, defaultRectangle: control.defaultRectangle ?? bounds)
         }
     }
 
@@ -278,6 +283,7 @@ public struct CameraControlMap: Sendable {
             case .torchMode: [ID.lampMode, ID.autoTorch]
             case .torchLevel: [ID.torchIntensity]
             case .videoZoomFactor, .zoomValue, .rampingVideoZoom: zoom.map { [$0.id] } ?? []
+            case .cropRectangle: [ID.cropRectangle]
             case .lowLightBoostEnabled: [ID.exposureAutoPriority]
             case .videoHDREnabled: [ID.wideDynamicRange]
             case .automaticallyAdjustsVideoHDREnabled: [ID.autoDynamicRange]

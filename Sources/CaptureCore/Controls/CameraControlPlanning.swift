@@ -8,6 +8,8 @@ import JSON
 ///   `exposureDuration` and `ISO` make the exposure custom, a temperature or gains lock the white balance, `torchLevel`
 ///   turns the torch on), unless the same change asks for another: that is `controlBusy`.
 /// - Flash and torch are one lamp: who turns one on turns the other off, and asking for both is `controlBusy`.
+/// - A driver's selection is one: a zoom that is made by cropping and a rectangle replace one another, and asking for
+///   both is `controlBusy` (``ConfigurationPlanner``).
 struct CameraControlPlanner {
     typealias ID = CameraControlID
 
@@ -56,11 +58,14 @@ struct CameraControlPlanner {
         try setZoom()
         try setFlags()
         setLocks()
-        let settings = order.compactMap { id -> Setting? in
+        var settings = order.compactMap { id -> Setting? in
             guard let control = map.byID[id], let entry = values[id] else { return nil }
             let value: ControlValue =
                 control.type == .boolean || control.type == .button ? .boolean(entry.value != 0) : .integer(entry.value)
             return Setting(control: control, value: value, name: entry.name)
+        }
+        if case .rectangle(let rectangle)? = asked[.cropRectangle], let control = map.byID[ID.cropRectangle] {
+            settings.append(Setting(control: control, value: rectangle.numbers, name: .cropRectangle))
         }
         for reason in reasons {
             let given = given(reason.name, settings)

@@ -111,6 +111,8 @@ struct CameraControlReading {
                 .tidy((min(map.zoomValue(ofFactor: factor), 1) * 1_000_000).rounded() / 1_000_000)
             }
         case .rampingVideoZoom: return .bool(isRamping)
+        case .cropRectangle:
+            return map.byID[ID.cropRectangle].flatMap { values[$0.name] }.flatMap { PixelRectangle($0) }?.json
         case .videoStabilizationMode: return self[ID.stabilization].map { $0 != 0 ? "standard" : "off" }
         case .sceneMode:
             guard let item = self[ID.sceneMode].flatMap({ Int(exactly: $0) }),

@@ -8,6 +8,7 @@ enum CameraControlValue: Equatable {
     case number(Double)
     case point(x: Double, y: Double)
     case gains(red: Double, blue: Double)
+    case rectangle(PixelRectangle)
 }
 
 /// Reads what is asked of camera controls.
@@ -69,6 +70,13 @@ struct CameraControlParser {
             if json["green"] != nil { _ = try member(json, "green", path, 1, 1, of: name) }
             try refuseOthers(json, ["red", "green", "blue"], path)
             return (.gains(red: gains.0, blue: gains.1), nil)
+        case .rectangle(let bounds, _):
+            guard json.object != nil, let rectangle = PixelRectangle(json: json) else {
+                throw .invalidParams(path, "must be {x, y, width, height}, in whole pixels")
+            }
+            try refuseOthers(json, ["x", "y", "width", "height"], path)
+            guard bounds.contains(rectangle) else { throw .outside(bounds, rectangle, of: name.rawValue) }
+            return (.rectangle(rectangle), nil)
         }
     }
 

@@ -4,7 +4,8 @@ public enum ControlValue: Hashable, Sendable {
     /// Integers of any width, menu indices, bit masks.
     case integer(Int64)
     case string(String)
-    /// Compound controls of integers (`V4L2_CTRL_TYPE_U8` … `U32`, `AREA` as width and height), element by element.
+    /// Compound controls of integers (`V4L2_CTRL_TYPE_U8` … `U32`, `AREA` as width and height, a rectangle as left,
+    /// top, width and height), element by element.
     case integers([Int64])
 
     /// What is one number: integers, and booleans as 0 and 1.
@@ -28,6 +29,8 @@ public enum ControlType: String, Hashable, Sendable, CaseIterable {
     case bitmask
     case integerMenu = "intmenu"
     case u8, u16, u32, area
+    /// Left, top, width and height, within ``CaptureControl/bounds``.
+    case rectangle = "rect"
     /// A type that this program doesn't know: listed, and neither read nor set.
     case unknown
 }
@@ -73,6 +76,10 @@ public struct CaptureControl: Hashable, Sendable {
     public var dimensions: [Int]
     /// The control's class as the driver names it (`User Controls`).
     public var category: String
+    /// Of a rectangle: where it can be.
+    public var bounds: PixelRectangle?
+    /// Of a rectangle: where it is unless somebody sets it.
+    public var defaultRectangle: PixelRectangle?
 
     public init(
         name: String, title: String, id: UInt32, type: ControlType, minimum: Int64 = 0, maximum: Int64 = 0,

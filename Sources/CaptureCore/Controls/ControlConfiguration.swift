@@ -19,6 +19,7 @@ extension ConfigurationPlanner {
         let usable = description.controls.filter { !$0.flags.contains(.disabled) && $0.type != .unknown }
         var wishes = try ownWishes(change, path, usable, mode, into: &plan)
         try addCameraWishes(change, path, current, mode, to: &wishes, into: &plan)
+        try checkSelection(wishes, current)
         clampZoom(path, current, &wishes, into: &plan)
         let values = Dictionary(wishes.map { ($0.control.id, $0.value) }) { first, _ in first }
         for wish in wishes { try checkBusy(wish, values, current) }
@@ -122,6 +123,22 @@ extension ConfigurationPlanner {
         plan.cameraControls = wanted.map(\.name.rawValue)
         plan.words = planner.words
         plan.adjustments += planner.adjustments
+    }
+
+    // The driver's selection is one.
+    private func checkSelection(_ wishes: [Wish], _ current: DeviceConfiguration) throws(BusError) {
+        guard let rectangle = wishes.first(where: { $0.control.id == CameraControlID.cropRectangle }) else { return }
+        let zoom = wishes.first { $0.control.id == CameraControlID.cropZoom }
+        let why: String
+        if let zoom {
+            why = "together with \(zoom.name): the driver zooms by its rectangle"
+        } else if current.isRampingZoom, description.controls.contains(where: { $0.id == CameraControlID.cropZoom }) {
+            why = "while a zoom ramp runs; device.cancelZoomRamp ends it"
+        } else {
+            return
+        }
+        throw BusError(
+            .controlBusy, "\(rectangle.name) can't be set \(why).", ["control": .string(rectangle.name)])
     }
 
     // A format that zooms less far takes the factor with it, whoever set it.

@@ -22,6 +22,7 @@ struct ControlInput {
         case .string: return (try text(json), nil)
         case .bitmask: return try mask(try integer(json))
         case .u8, .u16, .u32, .area: return (try elements(of: json), nil)
+        case .rectangle: return (try rectangle(json), nil)
         case .unknown: throw .invalidParams(path, "has a type that can't be set")
         }
     }
@@ -123,6 +124,18 @@ struct ControlInput {
         return .integers(numbers)
     }
 
+    /// As left, top, width and height, or {x, y, width, height}. There is no nearest rectangle.
+    private func rectangle(_ json: JSONValue) throws(BusError) -> ControlValue {
+        let numbers = json.array?.compactMap(\.integer) ?? []
+        guard let rectangle = PixelRectangle(json: json) ?? PixelRectangle(.integers(numbers)),
+            json.array?.count ?? 4 == 4
+        else { throw .invalidParams(path, "must be four integers: left, top, width and height") }
+        guard let bounds = control.bounds, bounds.contains(rectangle) else {
+            throw .outside(control.bounds, rectangle, of: control.name)
+        }
+        return rectangle.numbers
+    }
+
     private var count: Int {
         if control.type == .area, control.dimensions.isEmpty { return 2 }
         var count = 1
@@ -149,6 +162,24 @@ struct ControlInput {
         }
         return BusError(.controlOutOfRange, "\(control.name) can't be \(asked); it takes \(range).", data)
     }
+}
+
+extension BusError {
+    /// A rectangle that doesn't lie within its bounds.
+    static func outside(_ bounds: PixelRectangle?, _ asked: PixelRectangle, of control: String) -> BusError {
+        let bounds = bounds ?? PixelRectangle(x: 0, y: 0, width: 0, height: 0)
+        return BusError(
+            .controlOutOfRange,
+            "\(control) can't be \(asked.told); it has at least one pixel and lies within \(bounds.told).",
+            [
+                "control": .string(control), "min": 1, "max": .integer(max(bounds.width, bounds.height)), "step": 1,
+                "bounds": bounds.json,
+            ])
+    }
+}
+
+extension PixelRectangle {
+    fileprivate var told: String { "\(width)x\(height) at \(x),\(y)" }
 }
 
 extension ControlMenuItem {

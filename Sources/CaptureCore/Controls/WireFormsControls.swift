@@ -32,7 +32,7 @@ extension ControlValue {
 
 extension CaptureControl {
     /// {name, title, id, type, category, minimum, maximum, step, defaultValue, flags, aliases?, menu?, dimensions?,
-    /// value}.
+    /// bounds?, defaultRectangle?, value}.
     ///
     /// `menu` is [{index, name}] or, for an integer menu, [{index, value}]; it, `dimensions` and `aliases` (other names
     /// that requests may use) are only there where they mean something. `value` is null where it can't be read.
@@ -45,6 +45,7 @@ extension CaptureControl {
             "flags": JSONValue(flags.map(\.rawValue).sorted()),
             "aliases": aliases.isEmpty ? .none : .some(JSONValue(aliases)), "menu": hasMenu ? .some(menuJSON) : .none,
             "dimensions": dimensions.isEmpty ? .none : .some(.array(dimensions.map { JSONValue($0) })),
+            "bounds": bounds?.json, "defaultRectangle": defaultRectangle?.json,
             "value": value?.json ?? .null,
         ])
     }
@@ -82,6 +83,8 @@ extension CaptureControl {
             type: try reader.word("type"), minimum: try reader.integer("minimum"),
             maximum: try reader.integer("maximum"), step: try reader.integer("step"), defaultValue: defaultValue,
             menu: menu, flags: Set(flags), dimensions: dimensions, category: try reader.string("category"))
+        bounds = reader.known("bounds").flatMap { PixelRectangle(json: $0) }
+        defaultRectangle = reader.known("defaultRectangle").flatMap { PixelRectangle(json: $0) }
     }
 
     /// The `value` of what ``json(value:)`` writes; nil where it couldn't be read.

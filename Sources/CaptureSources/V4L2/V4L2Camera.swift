@@ -15,6 +15,8 @@ public final class V4L2Camera: VideoSource {
     private var streaming: V4L2Memory?
     /// What the kernel may write to.
     private var slots: (any SlotMemory)?
+    /// What selections turned out to be when they were set.
+    private var (refusesCrop, cropsWithoutScaling) = (false, false)
 
     private struct Opened {
         var node: any V4L2Device
@@ -22,13 +24,16 @@ public final class V4L2Camera: VideoSource {
         var controls: V4L2ControlTable
         /// nil: it zooms by itself, or not at all.
         var cropZoom: V4L2CropZoom?
+        /// nil: all of the sensor's picture is taken.
+        var crop: V4L2CropRectangle?
         /// nil: its points, if it has any, are its own controls.
         var region: V4L2RegionOfInterest?
         var priority = V4L2Priority.interactive
 
         /// The driver's, and this program's own.
         var allControls: [CaptureControl] {
-            controls.controls + (cropZoom == nil ? [] : [V4L2CropZoom.control]) + (region?.controls ?? [])
+            controls.controls + (cropZoom == nil ? [] : [V4L2CropZoom.control]) + (crop.map { [$0.control] } ?? [])
+                + (region?.controls ?? [])
         }
     }
 
@@ -76,7 +81,8 @@ public final class V4L2Camera: VideoSource {
         let controls = try V4L2ControlTable(node)
         return Opened(
             node: node, type: type, controls: controls,
-            cropZoom: try V4L2CropZoom(node, type, controls: controls.controls),
+            cropZoom: cropsWithoutScaling ? nil : try V4L2CropZoom(node, type, controls: controls.controls),
+            crop: refusesCrop ? nil : try V4L2CropRectangle(node, type),
             region: try V4L2RegionOfInterest(node, controls: controls.controls),
             priority: opened?.priority ?? .interactive)
     }
@@ -166,7 +172,11 @@ public final class V4L2Camera: VideoSource {
 
     public func controls() throws(SourceError) -> [CaptureControl] {
         var device = try device("VIDIOC_QUERY_EXT_CTRL")
-        device.controls = try translating(.configuring) { () throws(V4L2Error) in try V4L2ControlTable(device.node) }
+        try translating(.configuring) { () throws(V4L2Error) in
+            device.controls = try V4L2ControlTable(device.node)
+            // Its bounds may be others with another format.
+            device.crop = refusesCrop ? nil : try V4L2CropRectangle(device.node, device.type)
+        }
         opened = device
         return device.allControls
     }
@@ -178,6 +188,7 @@ public final class V4L2Camera: VideoSource {
             if let zoom = try device.cropZoom?.value(device.node, device.type) {
                 values[V4L2CropZoom.name] = .integer(zoom)
             }
+            if let part = try device.crop?.value(device.node, device.type) { values[CropRectangleControl.name] = part }
             if let points = try device.region?.values(device.node) { values.merge(points) { driver, _ in driver } }
             return values
         }
@@ -187,6 +198,7 @@ public final class V4L2Camera: VideoSource {
         let operation = "VIDIOC_S_EXT_CTRLS"
         let device = try device(operation)
         if name == V4L2CropZoom.name, let zoom = device.cropZoom { return try setCropZoom(zoom, value, device) }
+        if name == CropRectangleControl.name, let crop = device.crop { return try setCrop(crop, value, device) }
         if let region = device.region {
             let isPoint = try naming(.control(name)) { () throws(V4L2Error) in
                 try region.set(name, to: value, device.node)
@@ -230,10 +242,38 @@ public final class V4L2Camera: VideoSource {
             try zoom.set(number, device.node, device.type)
         }
         if isScaled { return }
-        opened?.cropZoom = nil
+        endCropZoom()
         throw SourceError(
             .refused, operation: operation, errno: EINVAL,
             message: "\(path): the driver doesn't scale what it crops, so it can't zoom", control: name)
+    }
+
+    private func setCrop(_ crop: V4L2CropRectangle, _ value: ControlValue, _ device: Opened) throws(SourceError) {
+        let (operation, name) = ("VIDIOC_S_SELECTION", CropRectangleControl.name)
+        guard let rectangle = PixelRectangle(value), crop.control.bounds?.contains(rectangle) == true else {
+            throw SourceError(
+                .refused, operation: operation, errno: ERANGE,
+                message: "\(path): \(name) takes a rectangle within its bounds", control: name)
+        }
+        let outcome = try naming(.control(name)) { () throws(V4L2Error) in
+            try crop.set(rectangle, device.node, device.type)
+        }
+        switch outcome {
+        case .cropped: return
+        case .resized: endCropZoom()
+        case .unsupported:
+            refusesCrop = true
+            opened?.crop = nil
+            throw SourceError(
+                .refused, operation: operation, errno: EINVAL,
+                message: "\(path): the driver's rectangle can't be set", control: name)
+        }
+    }
+
+    // The driver makes the pictures smaller, and enlarges nothing.
+    private func endCropZoom() {
+        cropsWithoutScaling = true
+        opened?.cropZoom = nil
     }
 
     // MARK: Beside other programs
@@ -272,7 +312,8 @@ public final class V4L2Camera: VideoSource {
         let device = try device("VIDIOC_STREAMON")
         if streaming != nil { try stopStreaming() }
         let setup = V4L2StreamSetup(
-            node: device.node, type: device.type, buffers: bufferCount, hold: { [unowned self] in slots = $0 })
+            node: device.node, type: device.type, crop: device.crop, buffers: bufferCount,
+            hold: { [unowned self] in slots = $0 })
         do throws(SourceError) {
             let stream = try setup.start(allocate)
             streaming = stream.memory == .userptr ? .userptr : .mmap

@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import Glibc
 import Video4Linux
@@ -7,6 +8,8 @@ import Video4Linux
 struct V4L2StreamSetup {
     let node: any V4L2Device
     let type: V4L2BufferType
+    /// nil: all of the sensor's picture is taken.
+    let crop: V4L2CropRectangle?
     /// How many buffers of the driver's own are asked for.
     let buffers: Int
     /// Told of the memory that the kernel has pointers to, before it has; and (nil) when it has none any more.
@@ -73,6 +76,7 @@ struct V4L2StreamSetup {
             let duration = try frameDuration()
             var plan = V4L2SlotPlan(format, regions: queue.buffers[0].map(\.count))
             plan.layout.description.frameDuration = duration
+            try describeCrop(&plan.layout)
             let memory = try allocate(plan.layout, plan.bytes)
             guard memory.slots.allSatisfy({ $0.count >= plan.bytes }) else { throw refused }
             try translating(.streaming) { () throws(V4L2Error) in
@@ -83,6 +87,14 @@ struct V4L2StreamSetup {
         } catch {
             free(.mmap)
             throw error
+        }
+    }
+
+    private func describeCrop(_ layout: inout FrameLayout) throws(SourceError) {
+        guard let crop else { return }
+        let (ratio, size) = (layout.description.extensions.pixelAspectRatio, layout.dimensions)
+        layout.description.extensions.pixelAspectRatio = try translating(.streaming) { () throws(V4L2Error) in
+            try crop.pixelAspectRatio(ratio, of: size, node, type)
         }
     }
 
@@ -100,6 +112,7 @@ struct V4L2StreamSetup {
         guard bytes > 0 else { return nil }
         var layout = FrameLayout(format, regions: [bytes])
         layout.description.frameDuration = duration
+        try describeCrop(&layout)
         let memory = try allocate(layout, bytes)
         guard !memory.slots.isEmpty, memory.slots.allSatisfy({ $0.count >= bytes }) else { return nil }
         return (memory, layout)

@@ -23,7 +23,10 @@ struct PreparedChange: Hashable, Sendable {
         if let format = plan.format, format != present.configuration.format { return true }
         if let duration = plan.frameDuration, duration != present.configuration.frameDuration { return true }
         return plan.controls.contains { planned in
-            present.description.controls.contains { $0.name == planned.name && $0.flags.contains(.modifyLayout) }
+            present.configuration.controls[planned.name] != planned.value
+                && present.description.controls.contains {
+                    $0.name == planned.name && $0.flags.contains(.modifyLayout)
+                }
         }
     }
 }
@@ -98,7 +101,9 @@ extension CameraDevice {
             var adjustments = change.plan.adjustments
             try setFormat(change, before, &adjustments)
             try setControls(change, before.description)
+            try keepCrop(change.plan)
             var now = try translating { () throws(SourceError) in try read() }
+            try verifyFormat(change, before, now, &adjustments)
             try verifyControls(change, now, &adjustments)
             generation += 1
             let committedBefore = committed
@@ -207,6 +212,10 @@ extension CameraDevice {
             guard let control = now.description.controls.first(where: { $0.name == wanted.name }),
                 control.keepsItsValue, let given = now.configuration.controls[wanted.name], given != wanted.value
             else { continue }
+            if control.type == .rectangle {
+                adjustments.append(rounded(control, wanted, given, change))
+                continue
+            }
             let why = "\(device) made \(given.json) of \(wanted.value.json) for \(wanted.name)."
             guard change.mode == .nearest else {
                 throw BusError(

@@ -82,12 +82,20 @@ struct CommittedConfiguration: Hashable, Sendable {
             }
             set.append(PlannedControl(name: planned.name, value: value))
         }
+        // One selection of the driver's is behind both.
+        for planned in set { CropRectangleControl.rivals[planned.name].map { _ = names.insert($0) } }
         let setsRate = plan.format != nil || plan.frameDuration != nil
         var changed = Self(
-            generation: generation, format: plan.format != nil ? now.configuration.format : format,
+            generation: generation,
+            format: plan.format != nil || plan.setsCropRectangle ? now.configuration.format : format,
             frameDuration: setsRate ? now.configuration.frameDuration : frameDuration,
             controls: controls.filter { !names.contains($0.name) } + set)
         changed.words = words.merging(plan.words) { $1 }
+        // A format may come with another part of the sensor's picture. What was set last counts.
+        let crop = CropRectangleControl.name
+        if plan.format != nil, let part = values[crop], changed.controls.contains(where: { $0.name == crop }) {
+            changed = changed.setting(crop, to: part)
+        }
         if setsRate, isStandIn {
             changed.wish = wish ?? Wish(format: format, frameDuration: frameDuration)
         } else if plan.format == nil {
@@ -101,7 +109,7 @@ struct CommittedConfiguration: Hashable, Sendable {
     /// The same with one control set to another value.
     func setting(_ name: String, to value: ControlValue) -> Self {
         var changed = self
-        changed.controls.removeAll { $0.name == name }
+        changed.controls.removeAll { $0.name == name || $0.name == CropRectangleControl.rivals[name] }
         changed.controls.append(PlannedControl(name: name, value: value))
         return changed
     }

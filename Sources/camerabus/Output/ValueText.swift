@@ -131,8 +131,11 @@ enum ValueText {
     }
 
     /// A camera control's value as 'camerabus set' takes it: `0.5,0.5` for a point, `1.2,0.8` for gains of red and
-    /// blue.
+    /// blue, `0,0,640,480` for a rectangle.
     static func assigned(_ value: JSONValue?) -> String {
+        if let x = value?["x"], let y = value?["y"], let width = value?["width"], let height = value?["height"] {
+            return "\(x),\(y),\(width),\(height)"
+        }
         if let x = value?["x"], let y = value?["y"] { return "\(x),\(y)" }
         if let red = value?["red"], let blue = value?["blue"] { return "\(red),\(blue)" }
         return plain(value)

@@ -160,7 +160,7 @@ enum ControlListing {
         case .boolean: " default=\(fallback)"
         case .menu, .integerMenu: " min=\(control.minimum) max=\(control.maximum) default=\(fallback)"
         case .bitmask: String(format: " max=0x%08llx default=0x%08llx", control.maximum, fallback)
-        case .button, .area, .unknown: ""
+        case .button, .area, .rectangle, .unknown: ""
         }
     }
 

@@ -35,6 +35,7 @@ struct CameraControlValueText {
             return typed
         case "point": return try pair(typed, "x", "y")
         case "gains": return try pair(typed, "red", "blue")
+        case "rectangle": return try rectangle(typed)
         default: return typed
         }
     }
@@ -54,8 +55,19 @@ struct CameraControlValueText {
         case "gains":
             let most = control["maximum"]
             return "red,blue up to \(ValueText.plain(most?["red"])),\(ValueText.plain(most?["blue"]))"
+        case "rectangle": return "x,y,width,height within \(ValueText.assigned(control["bounds"]))"
         default: return "-"
         }
+    }
+
+    private func rectangle(_ typed: JSONValue) throws(Failure) -> JSONValue {
+        let parts = typed.string?.split(separator: ",", omittingEmptySubsequences: false)
+        let numbers = typed.array?.compactMap(\.integer) ?? parts?.compactMap { Int64($0) } ?? []
+        guard numbers.count == 4, typed.array?.count ?? parts?.count == 4 else { throw wrong(typed) }
+        return [
+            "x": .integer(numbers[0]), "y": .integer(numbers[1]), "width": .integer(numbers[2]),
+            "height": .integer(numbers[3]),
+        ]
     }
 
     private func pair(_ typed: JSONValue, _ first: String, _ second: String) throws(Failure) -> JSONValue {

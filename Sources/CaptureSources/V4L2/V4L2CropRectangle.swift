@@ -1,0 +1,87 @@
+import BusProtocol
+import CaptureCore
+import Glibc
+import Video4Linux
+
+/// What a driver takes of its sensor's picture (`V4L2_SEL_TGT_CROP`), as a control of this program's own
+/// (``CropRectangleControl``).
+///
+/// A driver that can only tell its rectangle shows that when it is asked to set one: it has no control from then on.
+struct V4L2CropRectangle {
+    private let bounds: V4L2Rectangle
+    private let whole: V4L2Rectangle
+
+    /// nil where the driver selects nothing, or not with its present input.
+    init?(_ device: any V4L2Device, _ type: V4L2BufferType) throws(V4L2Error) {
+        guard let bounds = try device.selection(type, .cropBounds), bounds.width > 1, bounds.height > 1,
+            let whole = try device.selection(type, .cropDefault), whole.width > 0, whole.height > 0,
+            try device.selection(type, .crop) != nil
+        else { return nil }
+        self.bounds = bounds
+        self.whole = whole
+    }
+
+    var control: CaptureControl {
+        CropRectangleControl.control(bounds: PixelRectangle(bounds), defaultRectangle: PixelRectangle(whole))
+    }
+
+    func value(_ device: any V4L2Device, _ type: V4L2BufferType) throws(V4L2Error) -> ControlValue? {
+        try device.selection(type, .crop).map { PixelRectangle($0).numbers }
+    }
+
+    enum Outcome {
+        /// The format is the same.
+        case cropped
+        /// The format has another size: the driver doesn't scale.
+        case resized
+        case unsupported
+    }
+
+    func set(
+        _ rectangle: PixelRectangle, _ device: any V4L2Device, _ type: V4L2BufferType
+    ) throws(V4L2Error) -> Outcome {
+        let format = try device.format(type)
+        do throws(V4L2Error) {
+            try device.setSelection(type, .crop, to: V4L2Rectangle(rectangle))
+        } catch  where error.errno == ENOTTY || error.errno == EINVAL {
+            return .unsupported
+        }
+        let now = try device.format(type)
+        return now.width == format.width && now.height == format.height ? .cropped : .resized
+    }
+
+    /// The same pixels, but for the stretching of a part to the size of a picture.
+    ///
+    /// How the driver's own part comes to that size is the driver's to say: most say nothing, and their pixels are
+    /// square. A part of another shape is as much wider or narrower.
+    func pixelAspectRatio(
+        _ ratio: FormatExtensions.Ratio, of size: Dimensions, _ device: any V4L2Device, _ type: V4L2BufferType
+    ) throws(V4L2Error) -> FormatExtensions.Ratio {
+        guard let part = try device.selection(type, .crop), part != whole, part.width > 0, part.height > 0 else {
+            return ratio
+        }
+        let picture = try device.selection(type, .compose)
+        let (width, height) = (
+            picture.map { Int($0.width) } ?? size.width, picture.map { Int($0.height) } ?? size.height
+        )
+        if Int(part.width) == width, Int(part.height) == height { return ratio }
+        return ratio.stretched(
+            from: (Int(part.width), Int(part.height)), to: (Int(whole.width), Int(whole.height)))
+    }
+}
+
+extension PixelRectangle {
+    init(_ rectangle: V4L2Rectangle) {
+        self.init(
+            x: Int64(rectangle.left), y: Int64(rectangle.top), width: Int64(rectangle.width),
+            height: Int64(rectangle.height))
+    }
+}
+
+extension V4L2Rectangle {
+    init(_ rectangle: PixelRectangle) {
+        self.init(
+            left: Int32(clamping: rectangle.x), top: Int32(clamping: rectangle.y),
+            width: UInt32(clamping: rectangle.width), height: UInt32(clamping: rectangle.height))
+    }
+}
