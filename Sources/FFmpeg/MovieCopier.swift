@@ -97,7 +97,7 @@ public final class MovieCopier {
             let copy = try newStream(track.pointee.codecpar)
             copy.pointee.time_base = track.pointee.time_base
             copy.pointee.avg_frame_rate = track.pointee.avg_frame_rate
-            copy.pointee.sample_aspect_ratio = track.pointee.sample_aspect_ratio
+            PixelShape.copy(from: track, to: copy)
             try PictureTurn.copy(from: track, to: copy)
         }
         if let cover { try addCover(cover) }
@@ -320,7 +320,7 @@ private struct Tracks {
             let other = second.pointee.codecpar?.pointee
         else { return one == nil && other == nil }
         return PictureTurn(of: first) == PictureTurn(of: second) && ColorTags(one) == ColorTags(other)
-            && av_cmp_q(one.sample_aspect_ratio, other.sample_aspect_ratio) == 0
+            && av_cmp_q(PixelShape.ratio(of: first), PixelShape.ratio(of: second)) == 0
             && one.codec_id == other.codec_id && one.width == other.width && one.height == other.height
             && one.sample_rate == other.sample_rate && one.ch_layout.nb_channels == other.ch_layout.nb_channels
             && extra(one).elementsEqual(extra(other))

@@ -142,7 +142,7 @@ private final class FragmentedMovie {
             copy.pointee.codecpar.pointee.codec_tag = 0
             copy.pointee.time_base = track.pointee.time_base
             copy.pointee.avg_frame_rate = track.pointee.avg_frame_rate
-            copy.pointee.sample_aspect_ratio = track.pointee.sample_aspect_ratio
+            PixelShape.copy(from: track, to: copy)
             try PictureTurn.copy(from: track, to: copy)
         }
         var options: OpaquePointer?

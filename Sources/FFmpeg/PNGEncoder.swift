@@ -10,8 +10,12 @@ public final class PNGEncoder {
     private var frame: UnsafeMutablePointer<AVFrame>?
     private var packet: UnsafeMutablePointer<AVPacket>?
 
-    /// - Parameter format: of the pictures: `gray8`, `rgb24`, `gray16` or `rgb48`.
-    public init(_ format: ImageFormat, width: Int, height: Int) throws(MediaError) {
+    /// - Parameters:
+    ///   - format: of the pictures: `gray8`, `rgb24`, `gray16` or `rgb48`.
+    ///   - pixelShape: which the files tell (`pHYs`).
+    public init(
+        _ format: ImageFormat, width: Int, height: Int, pixelShape: PixelShape = .square
+    ) throws(MediaError) {
         FFmpegLog.silence()
         let kinds = [
             ImageFormat.gray8: AV_PIX_FMT_GRAY8, .rgb24: AV_PIX_FMT_RGB24, .gray16: AV_PIX_FMT_GRAY16BE,
@@ -33,6 +37,9 @@ public final class PNGEncoder {
         codec.pointee.height = Int32(height)
         codec.pointee.pix_fmt = stored
         codec.pointee.time_base = AVRational(num: 1, den: 1)
+        // They are written one after the other as pixels a unit across and down: of wide pixels there are fewer across.
+        codec.pointee.sample_aspect_ratio = AVRational(
+            num: Int32(clamping: pixelShape.height), den: Int32(clamping: pixelShape.width))
         // Each picture comes out before the next goes in.
         codec.pointee.thread_count = 1
         // More takes several times as long for a few percent.

@@ -12,5 +12,17 @@ public struct PixelShape: Hashable, Sendable {
         self.height = height
     }
 
+    /// Copies it from one track to another, which is to be written. libavformat reads it from the track, or else from
+    /// its pictures, and writes that of the pictures.
+    static func copy(from stream: UnsafeMutablePointer<AVStream>, to copy: UnsafeMutablePointer<AVStream>) {
+        copy.pointee.sample_aspect_ratio = ratio(of: stream)
+        copy.pointee.codecpar.pointee.sample_aspect_ratio = ratio(of: stream)
+    }
+
+    static func ratio(of stream: UnsafeMutablePointer<AVStream>) -> AVRational {
+        let own = stream.pointee.sample_aspect_ratio
+        return own.num > 0 ? own : stream.pointee.codecpar.pointee.sample_aspect_ratio
+    }
+
     var ratio: AVRational { AVRational(num: Int32(clamping: width), den: Int32(clamping: height)) }
 }

@@ -196,7 +196,7 @@ extension VideoEncoderSettings {
             context.pointee.gop_size = 1
             context.pointee.level = 3
             // Damage costs a slice, and they are made at the same time. There are none smaller than a pixel.
-            if width >= 64, height >= 64 { context.pointee.slices = 4 }
+            context.pointee.slices = width >= 64 && height >= 64 ? 4 : 1
             return [("slicecrc", "1")]
         }
     }

@@ -29,10 +29,13 @@ final class PixelPhotoEncoder {
         request.orientation = orientation
         converter = try PictureConverter(from: layout, to: request)
         (fileType, self.encoding) = (making.fileType, encoding)
+        let ratio = converter.outputLayout.description.extensions.pixelAspectRatio
         do {
             png =
                 making.fileType == .png
-                ? try PNGEncoder(encoding.image, width: dimensions.width, height: dimensions.height) : nil
+                ? try PNGEncoder(
+                    encoding.image, width: dimensions.width, height: dimensions.height,
+                    pixelShape: PixelShape(width: ratio.numerator, height: ratio.denominator)) : nil
         } catch {
             throw BusError(.formatUnsupported, "no PNG can be made of \(dimensions): \(error)")
         }

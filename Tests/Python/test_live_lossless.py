@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
 import unittest
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,30 @@ class Lossless(LiveTestCase):
         command = ["ffmpeg", "-v", "error", "-i", str(path), "-vsync", "passthrough", "-f", "rawvideo", "-pix_fmt"]
         made = subprocess.run([*command, memory, "-"], capture_output=True, check=True)
         return made.stdout
+
+    def test_the_shape_of_pixels_is_in_finished_files(self) -> None:
+        stated = camerabus.FormatExtensions(pixelAspectRatio=Fraction(4, 3))
+        picture = self.columns()
+        with self.client.create_source("wide", self.WIDTH, self.HEIGHT, "rgb", fps=30, extensions=stated) as source:
+            for codec, ending in (("raw", "mov"), ("ffv1", "mov"), ("ffv1", "mkv")):
+                path = self.folder / f"wide-{codec}.{ending}"
+                self.record(source, picture, path, codec)
+                command = ["ffprobe", "-v", "error", "-show_entries", "stream=sample_aspect_ratio", "-of", "csv=p=0"]
+                told = subprocess.run([*command, str(path)], capture_output=True, check=True, text=True).stdout
+                self.assertEqual(told.strip(), "4:3", path.name)
+            for kind, orientation, units in (("square", None, (1, 1)), ("wide", None, (3, 4)), ("wide", 90, (4, 3))):
+                shown = f"png-{kind}-{orientation}"
+                extensions = stated if kind == "wide" else None
+                with self.client.create_source(
+                    shown, self.WIDTH, self.HEIGHT, "rgb", extensions=extensions, orientation=orientation or 0
+                ) as device:
+                    path = self.folder / f"{shown}.png"
+                    photo = (self.client.capture_photo(device.device, format="png") for _ in range(1))
+                    (taken,) = self.while_sending(photo, lambda _, now: device.send(picture, timestamp=now))
+                    path.write_bytes(taken.photos[0].data)
+                    command = ["exiftool", "-json", "-n", "-PixelsPerUnitX", "-PixelsPerUnitY", str(path)]
+                    told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0]
+                    self.assertEqual((told["PixelsPerUnitX"], told["PixelsPerUnitY"]), units, shown)
 
     def test_a_movie_decodes_to_the_frames_of_its_source(self) -> None:
         for format, picture, memory in (
