@@ -42,7 +42,7 @@ public final class MovieStream: Sendable {
 
     public var statistics: StreamStatistics { run.statistics }
 
-    /// Goes on with pictures that lie otherwise in memory, as ``MovieWriter/setSource(_:)``, from the next frame on.
+    /// The next frames have another layout, as in ``MovieWriter/setSource(_:)``.
     ///
     /// - Throws: when what comes is not encoded here, or these can't be.
     public func setSource(_ layout: FrameLayout) throws(MovieError) {

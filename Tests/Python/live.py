@@ -4,12 +4,14 @@ held against Protocol/schema on the way. Only virtual devices are changed.
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import threading
 import time
 import unittest
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping
 from unittest import mock
@@ -119,6 +121,27 @@ class LiveTestCase(unittest.TestCase):
         topic = f"state/device/{device}/"
         with self.client.mirror(topic) as mirror:
             mirror.wait(lambda state: state[topic]["isStreaming"], TIMEOUT)
+
+    @contextmanager
+    def camera(self, name: str, size: tuple[int, int], picture: Callable[[int], bytes], fps: int) -> Iterator[str]:
+        """A source of JPEG that sends picture(n) as its frame n, at that rate."""
+        source = self.client.create_source(name, *size, "jpeg", fps=fps)
+        over = threading.Event()
+
+        def send() -> None:
+            for number in itertools.count():
+                if over.wait(1 / fps):
+                    return
+                source.send(picture(number))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        try:
+            yield source.device
+        finally:
+            over.set()
+            thread.join()
+            source.close()
 
     def sent_and_seen(self, source: camerabus.Source, pixels: Any, rendition: str = "native") -> camerabus.Frame:
         with self.client.frames(source.device, rendition=rendition, limit=1, timeout=TIMEOUT) as frames:

@@ -7,11 +7,9 @@ import itertools
 import shutil
 import subprocess
 import tempfile
-import threading
 import unittest
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable, ContextManager, Iterator
 
 import camerabus
 from live import Image, LiveTestCase, TIMEOUT
@@ -145,26 +143,8 @@ class CameraJPEGs(LiveTestCase):
             else:
                 self.assertLessEqual(max(abs(a - b) for a, b in zip(middle, colour)), 6, (lane, middle, colour))
 
-    @contextmanager
-    def sending(self, picture: Callable[[int], bytes], fps: int = 25) -> Iterator[str]:
-        """A camera that sends picture(n) as its frame n, at that rate."""
-        source = self.client.create_source("jpegs", CameraJPEG.WIDTH, CameraJPEG.HEIGHT, "jpeg", fps=fps)
-        over = threading.Event()
-
-        def send() -> None:
-            for number in itertools.count():
-                if over.wait(1 / fps):
-                    return
-                source.send(picture(number))
-
-        thread = threading.Thread(target=send)
-        thread.start()
-        try:
-            yield source.device
-        finally:
-            over.set()
-            thread.join()
-            source.close()
+    def sending(self, picture: Callable[[int], bytes], fps: int = 25) -> ContextManager[str]:
+        return self.camera("jpegs", (CameraJPEG.WIDTH, CameraJPEG.HEIGHT), picture, fps)
 
     def test_what_cameras_leave_out_or_put_in_is_shown_on_every_lane(self) -> None:
         for name, jpeg in self.picture.whole():

@@ -9,11 +9,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import unittest
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, ContextManager
 
 import camerabus
 from live import Image, LiveTestCase, TIMEOUT
@@ -41,24 +39,9 @@ class SizeChanges(LiveTestCase):
         image.save(file, "JPEG", quality=95, subsampling=0)
         return file.getvalue()
 
-    @contextmanager
-    def sending(self) -> Iterator[str]:
+    def sending(self) -> ContextManager[str]:
         """A camera whose pictures have `size`."""
-        source = self.client.create_source("changing", *self.SMALL, "jpeg", fps=25)
-        over = threading.Event()
-
-        def send() -> None:
-            while not over.wait(1 / 25):
-                source.send(self.pictures[self.size])
-
-        thread = threading.Thread(target=send)
-        thread.start()
-        try:
-            yield source.device
-        finally:
-            over.set()
-            thread.join()
-            source.close()
+        return self.camera("changing", self.SMALL, lambda _: self.pictures[self.size], 25)
 
     def await_movie(self, movie: str, condition: Callable[[Any], bool]) -> camerabus.MovieState:
         found = self.client.find_movie(movie)

@@ -118,8 +118,8 @@ public struct MovieEnding: Hashable, Sendable {
     public let dropped: Int64
     /// There is a file.
     public let isKept: Bool
-    /// The movie that goes on with the take in a file of its own: where the camera's pictures changed and are stored as
-    /// they come, or where a recorder died and that was asked for. ``Client/stopMovie(_:)`` of this one ends it.
+    /// The movie that continues the take in another file. There is one if the camera's pictures changed and are stored
+    /// unchanged, or if a recorder died and that was asked for. ``Client/stopMovie(_:)`` of this one ends it.
     public let next: String?
     /// Why it has no side-car, or one that is not whole, in a sentence; nil: nothing is wrong with it.
     public var sideCarProblem: String? { json["sideCarProblem"]?.string }

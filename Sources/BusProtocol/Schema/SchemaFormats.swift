@@ -13,7 +13,7 @@ extension Schema {
         ).described("What a camera states about the pictures that it delivers.")
     ]
 
-    /// Of pictures whose format and size stand beside it.
+    /// What is stated of pictures, without their pixel format and size.
     static let stated: [Property] =
         [.required("orientation", .integer(min: 0, max: 270)), .required("mirrored", .boolean)] + colors + shape + [
             .optional("bitsPerComponent", .integer(min: 1, max: 64)),

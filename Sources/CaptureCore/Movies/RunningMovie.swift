@@ -71,7 +71,7 @@ public struct RunningMovie: Hashable, Sendable {
     public private(set) var ending: MovieEndReason?
     /// How it has ended.
     public private(set) var result: MovieResult?
-    /// The movie that goes on in its place.
+    /// The movie that continues it.
     public private(set) var next: String?
     /// What its recorder was told to make blank.
     private var withdrawn: Set<AuthorizationMedia> = []
@@ -173,7 +173,7 @@ public struct RunningMovie: Hashable, Sendable {
         return true
     }
 
-    /// Another movie goes on in its place.
+    /// Notes the movie that continues it; nil: none does.
     public mutating func isFollowed(by next: String?) {
         self.next = next
         // What its own file could not have is in the other one.
@@ -196,7 +196,7 @@ public struct RunningMovie: Hashable, Sendable {
         return result
     }
 
-    /// The movie that goes on in its place, when its recorder has died; nil: none does.
+    /// The movie that continues it when its recorder has died; nil: none does.
     ///
     /// - Parameter id: of the next one.
     public func successor(_ id: String, at now: Instant) -> MovieRequest? {
@@ -271,8 +271,8 @@ public struct RunningMovie: Hashable, Sendable {
         return media
     }
 
-    /// The movie that goes on in the place of this one, which has ended: when its recorder has died, when its devices
-    /// deliver what its file can't hold, or when it was to go on itself and found a file already; nil: none does.
+    /// The movie that continues this one, which has ended: its recorder has died, its devices deliver what its file
+    /// can't hold, or it was to continue another one and its file was there already. nil: none does.
     ///
     /// - Parameter id: of the next one.
     public func follower(_ id: String, at now: Instant) -> MovieRequest? {

@@ -6,7 +6,7 @@ import Video4Linux
 /// What a driver takes of its sensor's picture (`V4L2_SEL_TGT_CROP`), as a control of this program's own
 /// (``CropRectangleControl``).
 ///
-/// A driver that can only tell its rectangle shows that when it is asked to set one: it has no control from then on.
+/// Some drivers tell their rectangle but can't set it. The first attempt shows that, and removes the control.
 struct V4L2CropRectangle {
     private let bounds: V4L2Rectangle
     private let whole: V4L2Rectangle

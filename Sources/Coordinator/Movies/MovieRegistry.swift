@@ -93,7 +93,7 @@ final class MovieRegistry {
         return movie
     }
 
-    /// A movie that is being made, also in the place of that one, or one of the last.
+    /// The movie of that id or, if it has ended, the running one that continues it.
     func current(_ id: String) throws(BusError) -> RunningMovie {
         if running[id] == nil, let next = running.values.first(where: { $0.note.before.contains(id) }) { return next }
         return try movie(id)

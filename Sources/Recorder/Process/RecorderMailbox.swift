@@ -108,7 +108,7 @@ final class RecorderMailbox: Sendable {
     // MARK: From the receiving threads
 
     func set(_ plan: PictureTrackPlan) { state.withLock { $0.picture = plan } }
-    /// In the place of one without a sample, which has the same form and number.
+    /// Replaces the input of the same number and form, of which no sample has come.
     func set(_ input: Input) {
         state.withLock { state in
             state.inputs.removeAll { $0.number == input.number && $0.form == input.form }

@@ -7,7 +7,7 @@ struct DeviceSnapshot: Hashable, Sendable {
     /// The controls' flags and ranges are those of that moment.
     var description: DeviceDescription
     var configuration: DeviceConfiguration
-    /// What the device states about its pictures as it is set.
+    /// What the device states about the pictures of its present setting.
     var formatDescription: FormatDescription
     /// When reading began: earlier events contain nothing new. Monotonic nanoseconds.
     var began: Int64

@@ -15,7 +15,7 @@ struct H264Chain {
 
     /// Those that came last, for key frames that come without, as some devices send them once only.
     private var parameterSets: [UInt8] = []
-    /// What those of the newest sequence say; nil: none has come that can be read.
+    /// The size and colours of the newest parameter set; nil: none has come that can be read.
     private var sequence: H264SequenceParameters?
     private var isBroken = true
     private var lastKeyframe: Int64?
