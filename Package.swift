@@ -95,7 +95,7 @@ let package = Package(
         swift(
             "CaptureSources",
             [
-                "ALSA", "BusProtocol", "CaptureCore", "EXIF", "FFmpeg", "Imaging", "LinuxIO", "TurboJPEG",
+                "ALSA", "BusProtocol", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "TurboJPEG",
                 "Video4Linux", "X264",
             ]),
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),

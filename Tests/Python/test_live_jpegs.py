@@ -14,6 +14,11 @@ from typing import Callable, ContextManager, Iterator
 import camerabus
 from live import Image, LiveTestCase, TIMEOUT
 
+try:
+    from PIL import ImageOps
+except ImportError:
+    pass
+
 
 class CameraJPEG:
     """One picture as cameras send it: four fields of colour."""
@@ -170,6 +175,48 @@ class CameraJPEGs(LiveTestCase):
                     if rendition == "native":
                         self.assertEqual(bytes(frame.payload), pictures[size])
                 self.assertGreaterEqual(len(streams), 3)
+
+    # By EXIF's number: how Pillow makes the stored pixels of an upright picture, and what the header says of them.
+    TURNS = {
+        1: (None, 0, False), 2: ("FLIP_LEFT_RIGHT", 0, True), 3: ("ROTATE_180", 180, False),
+        4: ("FLIP_TOP_BOTTOM", 180, True), 5: ("TRANSPOSE", 90, True), 6: ("ROTATE_90", 90, False),
+        7: ("TRANSVERSE", 270, True), 8: ("ROTATE_270", 270, False),
+    }
+
+    def tagged(self, number: int, **fields: str) -> bytes:
+        turn = self.TURNS[number][0]
+        stored = self.picture.rgb.transpose(getattr(Image.Transpose, turn)) if turn else self.picture.rgb
+        exif = Image.Exif()
+        if not fields:
+            exif[274] = number
+        exif.update({305: text for text in fields.values()})
+        file = io.BytesIO()
+        stored.save(file, "JPEG", quality=95, subsampling=0, exif=exif.tobytes())
+        return file.getvalue()
+
+    def test_what_pictures_say_of_their_turn_is_in_headers_and_on_every_lane_once(self) -> None:
+        for number, (_, degrees, mirrored) in self.TURNS.items():
+            with self.sending(lambda _, jpeg=self.tagged(number): jpeg) as device:
+                with self.client.frames(device, timeout=TIMEOUT) as frames:
+                    frame = next(frames)
+                self.assertEqual((frame.orientation, frame.mirrored), (degrees, mirrored))
+                lanes = self.lanes(device)
+                for lane, take in lanes if number in (5, 6) else lanes[:6]:
+                    with self.subTest(f"{number}: {lane}"):
+                        self.judge(ImageOps.exif_transpose(take()), lane)
+
+    def test_a_picture_that_says_how_it_is_turned_holds_over_its_source_and_others_do_not(self) -> None:
+        # EXIF data without an orientation say nothing of the kind.
+        pictures = {90: self.tagged(6, software="none"), 180: self.tagged(3), 0: self.tagged(1)}
+        size = (CameraJPEG.HEIGHT, CameraJPEG.WIDTH)
+        with self.client.create_source("turned", *size, "jpeg", orientation=90) as source:
+            for degrees in (90, 180, 90, 0):
+                with self.client.frames(source.device, rendition="jpeg", timeout=TIMEOUT) as frames:
+                    sending = self.while_sending(frames, lambda _, now: source.send(pictures[degrees], timestamp=now))
+                    frame = next(frame for frame in sending if frame.orientation == degrees)
+                image = Image.open(io.BytesIO(frame.payload))
+                self.assertEqual(image.size, (frame.width, frame.height))
+                self.judge(ImageOps.exif_transpose(image), f"{degrees}")
 
     def test_a_session_follows_the_size_of_the_pictures_without_setting_its_camera(self) -> None:
         sizes = [(CameraJPEG.WIDTH, CameraJPEG.HEIGHT), (320, 200), (96, 64), (CameraJPEG.WIDTH, CameraJPEG.HEIGHT)]

@@ -101,14 +101,14 @@ public enum ExifOrientation {
         }
     }
 
-    /// How the pixels of a file with that number are to be turned; what is no number of EXIF's says nothing.
-    public static func orientation(_ number: Int) -> PictureOrientation {
+    /// How the pixels of a file with that number are to be turned; nil: it is no number of EXIF's.
+    public static func orientation(_ number: Int) -> PictureOrientation? {
         for quarters in 0..<4 {
             for isMirrored in [false, true]
             where self.number(CaptureOrientation(rotationAngle: quarters * 90), isMirrored: isMirrored) == number {
                 return PictureOrientation(quarters: quarters, isMirrored: isMirrored)
             }
         }
-        return .upright
+        return nil
     }
 }

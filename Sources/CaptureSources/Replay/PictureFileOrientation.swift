@@ -1,5 +1,5 @@
 import CaptureCore
-import EXIF
+import Imaging
 import LinuxIO
 
 /// How a picture file says that its picture has to be turned: EXIF data of JPEG, PNG (`eXIf`) and WebP (`EXIF`), and
@@ -13,22 +13,17 @@ enum PictureFileOrientation {
 
     /// The same of a file's bytes.
     static func read(_ file: UnsafeRawBufferPointer) -> PictureOrientation {
-        let number: Int? =
+        let orientation: PictureOrientation? =
             if file.starts(with: [0xFF, 0xD8]) {
-                ofJPEG(file)
+                JPEGHead(file)?.orientation
             } else if file.starts(with: signature) {
-                pngBlock(file).flatMap(ofTIFF)
+                pngBlock(file).flatMap(TIFFOrientation.read)
             } else if file.starts(with: Array("RIFF".utf8)), file.dropFirst(8).starts(with: Array("WEBP".utf8)) {
-                webPBlock(file).flatMap(ofTIFF)
+                webPBlock(file).flatMap(TIFFOrientation.read)
             } else {
-                ofTIFF(file)
+                TIFFOrientation.read(file)
             }
-        return number.map { ExifOrientation.orientation($0) } ?? .upright
-    }
-
-    private static func ofJPEG(_ jpeg: UnsafeRawBufferPointer) -> Int? {
-        guard case .shorts(let numbers) = try? EXIFData(of: jpeg).value(.orientation) else { return nil }
-        return numbers.first.map { Int($0) }
+        return orientation ?? .upright
     }
 
     // MARK: Where the data are
@@ -50,30 +45,9 @@ enum PictureFileOrientation {
     private static func webPBlock(_ file: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         var place = 12
         while let length = number(file, place + 4, 4, isBigEndian: false), place + 8 + length <= file.count {
-            var contents = file[(place + 8)..<(place + 8 + length)]
-            if file[place...].starts(with: Array("EXIF".utf8)) {
-                // Some write what stands before it in a JPEG, too.
-                if contents.starts(with: EXIFData.header) { contents = contents.dropFirst(EXIFData.header.count) }
-                return UnsafeRawBufferPointer(rebasing: contents)
-            }
+            let contents = UnsafeRawBufferPointer(rebasing: file[(place + 8)..<(place + 8 + length)])
+            if file[place...].starts(with: Array("EXIF".utf8)) { return contents }
             place += 8 + length + length % 2
-        }
-        return nil
-    }
-
-    // MARK: TIFF
-
-    /// Tag 274 of the first directory; nil: it isn't there, or this is no TIFF.
-    private static func ofTIFF(_ block: UnsafeRawBufferPointer) -> Int? {
-        let isBigEndian = block.starts(with: Array("MM".utf8))
-        guard isBigEndian || block.starts(with: Array("II".utf8)) else { return nil }
-        func read(_ place: Int, _ bytes: Int) -> Int? { number(block, place, bytes, isBigEndian: isBigEndian) }
-        guard read(2, 2) == 42, let directory = read(4, 4), let count = read(directory, 2) else { return nil }
-        for entry in 0..<count {
-            let place = directory + 2 + 12 * entry
-            guard let tag = read(place, 2) else { return nil }
-            // One SHORT.
-            if tag == 274 { return read(place + 2, 2) == 3 && read(place + 4, 4) == 1 ? read(place + 8, 2) : nil }
         }
         return nil
     }

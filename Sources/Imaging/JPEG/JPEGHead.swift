@@ -1,15 +1,20 @@
+public import CaptureCore
 import Glibc
 
-/// What comes before the first scan of a JPEG picture, as far as a reader needs it that decodes nothing.
-struct JPEGHead {
-    /// Where the first scan (`SOS`) begins.
-    private(set) var scan = 0
+/// What comes before the first scan of a JPEG picture, as far as a reader needs it that decodes nothing. Allocates
+/// nothing.
+public struct JPEGHead {
+    /// The picture's size (`SOF`); nil: it doesn't say, as a picture that has a `DNL` marker for that.
+    public private(set) var dimensions: Dimensions?
+    /// How its pixels have to be turned, as its EXIF data say; nil: they don't, or there are none.
+    public private(set) var orientation: PictureOrientation?
+    /// Where the first scan (`SOS`) begins; nil: there is none, or the markers before it make no sense.
+    private(set) var scan: Int?
     /// Huffman tables (`DHT`), or the conditioning of an arithmetic coder.
     private(set) var hasTables = false
-    private(set) var hasEXIF = false
 
-    /// nil: there is no scan, or the markers make no sense.
-    init?(_ jpeg: UnsafeRawBufferPointer) {
+    /// nil: it doesn't begin as a JPEG does (`SOI`).
+    public init?(_ jpeg: UnsafeRawBufferPointer) {
         guard var markers = JPEGMarkers(jpeg) else { return nil }
         while let segment = markers.next() {
             if segment.isScan {
@@ -17,9 +22,13 @@ struct JPEGHead {
                 return
             }
             hasTables = hasTables || segment.isCodingTable
-            hasEXIF = hasEXIF || segment.isAPP1 && JPEGOrientationSegment.isEXIF(jpeg[segment.contents])
+            if segment.isFrame, dimensions == nil { dimensions = segment.dimensions(in: jpeg) }
+            // Data may be spread over segments: the first one has what is asked for.
+            if segment.isAPP1, orientation == nil {
+                let contents = UnsafeRawBufferPointer(rebasing: jpeg[segment.contents])
+                if TIFFOrientation.isEXIF(contents) { orientation = TIFFOrientation.read(contents) }
+            }
         }
-        return nil
     }
 
     /// Where the end of the picture (`EOI`) is; nil: it has none.

@@ -1,3 +1,5 @@
+import CaptureCore
+
 /// The markers of a JPEG picture from its beginning to its first scan, one after the other, without decoding anything
 /// (ITU-T T.81, Annex B). A value that walks: it allocates nothing.
 struct JPEGMarkers {
@@ -18,6 +20,16 @@ struct JPEGMarkers {
         var isFrame: Bool { (0xC0...0xCF).contains(marker) && ![0xC4, 0xC8, 0xCC].contains(marker) }
         /// `APP1`, where EXIF data is.
         var isAPP1: Bool { marker == 0xE1 }
+
+        /// The size that a frame's header states.
+        func dimensions(in jpeg: UnsafeRawBufferPointer) -> Dimensions? {
+            guard contents.count >= 5 else { return nil }
+            let start = contents.lowerBound
+            let (height, width) = (
+                Int(jpeg[start + 1]) << 8 | Int(jpeg[start + 2]), Int(jpeg[start + 3]) << 8 | Int(jpeg[start + 4])
+            )
+            return width > 0 && height > 0 ? Dimensions(width: width, height: height) : nil
+        }
     }
 
     private let jpeg: UnsafeRawBufferPointer

@@ -14,11 +14,6 @@ struct JPEGOrientationSegment: Hashable {
                 CaptureOrientation(rotationAngle: orientation.quarters * 90), isMirrored: orientation.isMirrored))
     }
 
-    private static let name: [UInt8] = Array("Exif".utf8) + [0, 0]
-
-    /// Whether an `APP1` segment is EXIF data.
-    static func isEXIF(_ contents: Slice<UnsafeRawBufferPointer>) -> Bool { contents.starts(with: name) }
-
     /// - Parameter room: of ``bytes`` bytes, at least.
     func write(to room: UnsafeMutableRawBufferPointer) {
         // Big-endian TIFF: one directory at 8 with the field 0x0112, one SHORT, and no directory after it.

@@ -5,7 +5,7 @@ public enum JPEGStream {
     /// True for a picture without Huffman tables (`DHT`), as many UVC cameras and AVI files have them: Motion JPEG
     /// means the standard ones then, which few programs other than video players know.
     public static func lacksHuffmanTables(_ jpeg: UnsafeRawBufferPointer) -> Bool {
-        JPEGHead(jpeg).map { !$0.hasTables } ?? false
+        JPEGHead(jpeg).map { $0.scan != nil && !$0.hasTables } ?? false
     }
 
     /// Writes the picture with what it lacks (``completion(of:orientation:)``).
@@ -73,14 +73,17 @@ public enum JPEGStream {
 
     /// Decodes nothing; nil for a picture that lacks nothing, or whose markers make no sense.
     ///
-    /// - Parameter orientation: how its pixels have to be turned. A picture with EXIF data of its own says that itself.
+    /// - Parameter orientation: how its pixels have to be turned, unless its own EXIF data say that.
     public static func completion(
         of jpeg: UnsafeRawBufferPointer, orientation: PictureOrientation = .upright
     ) -> Completion? {
-        guard let head = JPEGHead(jpeg) else { return nil }
-        var completion = Completion(tables: head.hasTables ? nil : head.scan)
-        if orientation != .upright, !head.hasEXIF { completion.orientation = JPEGOrientationSegment(orientation) }
-        completion.lacksEnd = !hasEnd(jpeg, behind: head.scan)
+        guard let head = JPEGHead(jpeg), let scan = head.scan else { return nil }
+        var completion = Completion(tables: head.hasTables ? nil : scan)
+        // In front of other EXIF data: readers take the first.
+        if orientation != .upright, head.orientation == nil {
+            completion.orientation = JPEGOrientationSegment(orientation)
+        }
+        completion.lacksEnd = !hasEnd(jpeg, behind: scan)
         return completion.bytes == 0 ? nil : completion
     }
 
@@ -91,26 +94,11 @@ public enum JPEGStream {
 
     /// True if the end of the picture (`EOI`) is there, whatever its camera has put behind it.
     public static func hasEnd(_ jpeg: UnsafeRawBufferPointer) -> Bool {
-        endsInFilling(jpeg) || JPEGHead(jpeg).map { hasEnd(jpeg, behind: $0.scan) } ?? false
+        endsInFilling(jpeg) || JPEGHead(jpeg)?.scan.map { hasEnd(jpeg, behind: $0) } ?? false
     }
 
     private static func hasEnd(_ jpeg: UnsafeRawBufferPointer, behind scan: Int) -> Bool {
         endsInFilling(jpeg) || JPEGHead.end(of: jpeg, from: scan) != nil
-    }
-
-    /// The picture's size by its header (`SOF`); nil: it doesn't say, as a picture that has a `DNL` marker for that.
-    public static func dimensions(of jpeg: UnsafeRawBufferPointer) -> Dimensions? {
-        guard var markers = JPEGMarkers(jpeg) else { return nil }
-        while let segment = markers.next() {
-            guard segment.isFrame else { continue }
-            guard segment.contents.count >= 5 else { return nil }
-            let start = segment.contents.lowerBound
-            let (height, width) = (
-                Int(jpeg[start + 1]) << 8 | Int(jpeg[start + 2]), Int(jpeg[start + 3]) << 8 | Int(jpeg[start + 4])
-            )
-            return width > 0 && height > 0 ? Dimensions(width: width, height: height) : nil
-        }
-        return nil
     }
 
     /// What a picture lacks at its end (`EOI`); nil: nothing.

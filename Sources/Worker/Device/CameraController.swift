@@ -293,7 +293,7 @@ final class CameraController {
         } then: { [weak self] (_: Result<Void, Never>) in
             guard let self else { return }
             logger.notice(
-                "pictures have another size or other colours than their format",
+                "pictures have another size, turn or colours than their format",
                 metadata: ["size": "\(pictures.dimensions)"])
             onSourceChanged?(pictures.dimensions != dimensions)
             life.handle { $0.changed(at: $1) }

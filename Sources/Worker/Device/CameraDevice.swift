@@ -46,7 +46,7 @@ final class CameraDevice {
 
     /// The format of the last stream, as the device says it.
     private var streamFormat: FormatSelection?
-    /// The size that pictures of a format turned out to have, where the device said something else.
+    /// What pictures of a format turned out to have, where the device said something else.
     private var actual: (format: FormatSelection, pictures: ActualPictures)?
 
     private var isOpen = false
@@ -154,13 +154,15 @@ final class CameraDevice {
         let stream = try source.startStreaming { layout, bytes throws(SourceError) in
             // One that was made before is not needed by us any more, and its memory may be needed now.
             ring = nil
+            let stated = layout.description.orientation
             var layout = layout
             let format = FormatSelection(pixelFormat: layout.pixelFormat, dimensions: layout.dimensions)
             told = format
             if let actual, actual.format == format {
                 layout.description = actual.pictures.completed(layout.description)
             }
-            let memory = try NativeRing(device: device, layout, bytes: bytes, generation: generation)
+            let memory = try NativeRing(
+                device: device, layout, stated: stated, bytes: bytes, generation: generation)
             ring = memory
             return memory
         }

@@ -6,11 +6,14 @@ struct ActualPictures: Hashable {
     var dimensions: Dimensions
     /// nil: they say nothing.
     var color: ColorDescription?
+    /// The same.
+    var orientation: PictureOrientation?
 
     func completed(_ description: FormatDescription) -> FormatDescription {
         var description = description
         description.dimensions = dimensions
         if let color { description.color = color }
+        if let orientation { description.orientation = orientation }
         return description
     }
 }

@@ -19,7 +19,8 @@ final class FramePublisher: @unchecked Sendable {
     /// What a slot holds that was filled.
     enum Content {
         case whole(Arrival)
-        /// Whole, but of another size, or with other colours, than all that is said of the stream. It is not published.
+        /// Whole, but of another size, turned otherwise, or with other colours, than all that is said of the stream. It
+        /// is not published.
         case changed(ActualPictures)
         /// Damaged or short, and why: it is not published. nil: it builds on one that is missing.
         case damaged(String?)
@@ -48,12 +49,17 @@ final class FramePublisher: @unchecked Sendable {
         @exclusivity(unchecked) var content: Content?
     }
 
-    /// - Parameter generation: that of the configuration that the stream starts with.
-    init(_ writer: RingWriter, _ plan: PayloadPlan, _ layout: FrameLayout, generation: UInt64) {
+    /// - Parameters:
+    ///   - stated: how the source says that its pictures have to be turned; nil: as the layout does.
+    ///   - generation: that of the configuration that the stream starts with.
+    init(
+        _ writer: RingWriter, _ plan: PayloadPlan, _ layout: FrameLayout, stated: PictureOrientation?,
+        generation: UInt64
+    ) {
         self.writer = writer
         self.plan = plan
         isChained = layout.pixelFormat == .h264
-        judge = JPEGDamageDetector(layout)
+        judge = JPEGDamageDetector(layout, stated: stated)
         newestGeneration = Atomic(generation)
         let slots = 0..<writer.plan.description.slots
         regions = slots.map { [UnsafeRawBufferPointer(writer.pixels(of: $0))] }
@@ -110,7 +116,7 @@ final class FramePublisher: @unchecked Sendable {
             if isDoubted.load(ordering: .relaxed), isDoubted.exchange(false, ordering: .relaxed) { judge.doubt() }
             switch judge.look(at: metadata, regions[slot]) {
             case .whole: break
-            case .resized(let size): return leaveOut(ActualPictures(dimensions: size))
+            case .changed(let pictures): return leaveOut(pictures)
             case .damaged(let why): return leaveOut(why)
             }
             judge.complete(writer.pixels(of: slot), &used)

@@ -10,6 +10,8 @@ import Imaging
 /// since decoding costs much. Used by one thread at a time.
 final class JPEGDamageDetector {
     private let layout: FrameLayout
+    /// By the source, of pictures that say nothing themselves.
+    private let stated: PictureOrientation
     /// Made with the first picture that is decoded.
     private var checker: JPEGChecker?
     /// So many pictures are decoded before others are believed.
@@ -26,9 +28,13 @@ final class JPEGDamageDetector {
     private static let mostPixels = 3840 * 2160
 
     /// nil for other formats.
-    init?(_ layout: FrameLayout) {
+    ///
+    /// - Parameter stated: by the source, of pictures that don't say themselves how they have to be turned; nil: what
+    ///   the layout has.
+    init?(_ layout: FrameLayout, stated: PictureOrientation? = nil) {
         guard layout.pixelFormat == .motionJPEG || layout.pixelFormat == .jpeg else { return nil }
         self.layout = layout
+        self.stated = stated ?? layout.description.orientation
     }
 
     /// One of its pictures has turned out to be damaged.
@@ -39,8 +45,8 @@ final class JPEGDamageDetector {
 
     enum Finding: Hashable {
         case whole
-        /// Whole, and of another size than its format says.
-        case resized(Dimensions)
+        /// Whole, and of another size, or turned otherwise, than its format says.
+        case changed(ActualPictures)
         /// And why.
         case damaged(String)
     }
@@ -51,14 +57,19 @@ final class JPEGDamageDetector {
         }
         let picture = UnsafeRawBufferPointer(rebasing: region[..<used])
         guard JPEGStream.hasStart(picture) else { return .damaged("it doesn't begin as a JPEG picture") }
-        if let size = JPEGStream.dimensions(of: picture), size != layout.dimensions {
-            return look(behind: size, regions, metadata.bytesUsed)
-        }
-        return damage(picture, metadata, regions).map { .damaged($0) } ?? .whole
+        let head = JPEGHead(picture)
+        let actual = ActualPictures(
+            dimensions: head?.dimensions ?? layout.dimensions, orientation: head?.orientation ?? stated)
+        if actual.dimensions != layout.dimensions { return look(behind: actual, regions, metadata.bytesUsed) }
+        if let why = damage(picture, metadata, regions) { return .damaged(why) }
+        return actual.orientation == layout.description.orientation ? .whole : .changed(actual)
     }
 
     /// Of a picture whose header has another size: it may just be damaged there.
-    private func look(behind size: Dimensions, _ regions: [UnsafeRawBufferPointer], _ bytesUsed: [Int]) -> Finding {
+    private func look(
+        behind actual: ActualPictures, _ regions: [UnsafeRawBufferPointer], _ bytesUsed: [Int]
+    ) -> Finding {
+        let size = actual.dimensions
         let difference = "it has \(size) pixels instead of \(layout.dimensions)"
         guard max(size.width, size.height) <= 16384, size.area <= max(Self.mostPixels, layout.dimensions.area) else {
             return .damaged(difference)
@@ -71,7 +82,7 @@ final class JPEGDamageDetector {
         guard let other else { return .damaged(difference) }
         do throws(ConversionError) {
             try other.checker.check(regions, bytesUsed: bytesUsed)
-            return .resized(size)
+            return .changed(actual)
         } catch {
             doubt()
             return .damaged("\(difference), and \(error)")

@@ -30,9 +30,12 @@ final class NativeRing: SlotMemory {
     static let lent = 4
 
     /// - Parameters:
+    ///   - stated: how the source says that its pictures have to be turned; nil: as the layout does.
     ///   - bytes: of a slot at least.
     ///   - generation: that of the configuration that the stream starts with.
-    init(device: String, _ layout: FrameLayout, bytes: Int, generation: UInt64 = 0) throws(SourceError) {
+    init(
+        device: String, _ layout: FrameLayout, stated: PictureOrientation? = nil, bytes: Int, generation: UInt64 = 0
+    ) throws(SourceError) {
         let (padded, overflow) = max(1, bytes).addingReportingOverflow(RingLayout.pageBytes - 1)
         let slotBytes = padded / RingLayout.pageBytes * RingLayout.pageBytes
         guard !overflow, let plan = PayloadPlan(layout, regions: [slotBytes]) else {
@@ -62,7 +65,7 @@ final class NativeRing: SlotMemory {
                 message: "there is no memory for frames of \(slotBytes) bytes: \(error)")
         }
         self.layout = layout
-        publisher = FramePublisher(writer, plan, layout, generation: generation)
+        publisher = FramePublisher(writer, plan, layout, stated: stated, generation: generation)
         slots = (0..<writer.plan.description.slots).map { writer.pixels(of: $0) }
     }
 
