@@ -25,8 +25,7 @@ extension FormatDescription {
         let (from, to) = (request.crop?.dimensions ?? dimensions, request.unturned)
         let made = extensions.pixelAspectRatio.stretched(
             from: (from.width, from.height), to: (to.width, to.height))
-        guard request.orientation.swapsSides else { return made }
-        return FormatExtensions.Ratio(made.denominator, made.numerator) ?? made
+        return request.orientation.swapsSides ? made.inverse : made
     }
 }
 

@@ -13,6 +13,8 @@ public final class PictureConverter {
 
     private let reader: FrameReader
     private let request: PictureRequest
+    /// nil: of pictures that aren't JPEG, or have square pixels.
+    private let density: JFIFDensity?
     /// Of whole frames.
     private let whole: Way
     /// Of their middle, while they are zoomed.
@@ -43,6 +45,7 @@ public final class PictureConverter {
         self.outputLayout = outputLayout
         self.reader = reader
         self.request = request
+        density = request.encoding == .jpeg ? JFIFDensity(made.extensions.pixelAspectRatio) : nil
         var narrow: PictureConverter?
         if let encoding = request.encoding.narrow, !format.isDeep {
             var request = request
@@ -183,6 +186,7 @@ public final class PictureConverter {
             _ = try converter.convert(regions, bytesUsed: bytesUsed, zoom: zoom, into: narrow)
             try output.setWidened(narrow, outputLayout)
         }
+        if let density { density.write(to: output.room[..<output.count]) }
         return output.count
     }
 

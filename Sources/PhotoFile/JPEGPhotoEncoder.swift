@@ -69,7 +69,10 @@ final class JPEGPhotoEncoder {
         } else {
             picture = try makePicture(frame)
         }
-        let words = PhotoEXIF(facts: facts, dimensions: dimensions, orientation: facts.orientation)
+        let stated = layout.description.extensions.pixelAspectRatio
+        let words = PhotoEXIF(
+            facts: facts, dimensions: dimensions, orientation: facts.orientation,
+            pixelAspectRatio: making.pixelOrientation.swapsSides ? stated.inverse : stated)
         let (exif, thumbnail) = try makeEXIF(words, frame, camera)
         return EncodedPhoto(
             bytes: JPEGAssembly.photo(exif: exif, picture, camera: camera), dimensions: dimensions, thumbnail: thumbnail

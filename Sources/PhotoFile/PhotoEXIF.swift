@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import EXIF
 
@@ -8,6 +9,8 @@ struct PhotoEXIF {
     let dimensions: Dimensions
     /// EXIF's number, 1–8.
     let orientation: Int
+    /// Of the pixels in the file: width to height.
+    let pixelAspectRatio: FormatExtensions.Ratio
 
     /// Fields of more bytes are not taken over from a camera's own EXIF.
     private static let mostAdoptedBytes = 1024
@@ -48,9 +51,12 @@ struct PhotoEXIF {
         try set(data, .model, facts.model)
         try set(data, .software, facts.software)
         try data.set(.orientation, .shorts([UInt16(clamping: orientation)]))
-        // Nobody knows how large it will be; this is what the standard wants to stand there then.
+        // Nobody knows how large it will be; this is what the standard wants to stand there then. Of wide pixels there
+        // are fewer across an inch.
+        let high = EXIFRational(
+            UInt32(clamping: 72 * pixelAspectRatio.numerator), UInt32(clamping: pixelAspectRatio.denominator))
         try data.set(.xResolution, .rationals([EXIFRational(72, 1)]))
-        try data.set(.yResolution, .rationals([EXIFRational(72, 1)]))
+        try data.set(.yResolution, .rationals([high]))
         try data.set(.resolutionUnit, .shorts([2]))
         try data.set(.yCbCrPositioning, .shorts([1]))
     }

@@ -11,6 +11,7 @@ final class PixelPhotoEncoder {
     /// Of the pixels in the file.
     let dimensions: Dimensions
 
+    private let pixelAspectRatio: FormatExtensions.Ratio
     private let fileType: PhotoFileType
     private let encoding: Rendition.Encoding
     private let converter: PictureConverter
@@ -29,13 +30,14 @@ final class PixelPhotoEncoder {
         request.orientation = orientation
         converter = try PictureConverter(from: layout, to: request)
         (fileType, self.encoding) = (making.fileType, encoding)
-        let ratio = converter.outputLayout.description.extensions.pixelAspectRatio
+        pixelAspectRatio = converter.outputLayout.description.extensions.pixelAspectRatio
         do {
             png =
                 making.fileType == .png
                 ? try PNGEncoder(
                     encoding.image, width: dimensions.width, height: dimensions.height,
-                    pixelShape: PixelShape(width: ratio.numerator, height: ratio.denominator)) : nil
+                    pixelShape: PixelShape(width: pixelAspectRatio.numerator, height: pixelAspectRatio.denominator))
+                : nil
         } catch {
             throw BusError(.formatUnsupported, "no PNG can be made of \(dimensions): \(error)")
         }
@@ -63,7 +65,9 @@ final class PixelPhotoEncoder {
         guard let base = output.bytes.baseAddress else { throw PhotoFileError.failed("the picture is empty") }
         let planes = ImagePlanes(
             UnsafeMutableRawPointer(mutating: base), stride: converter.outputLayout.planes[0].stride)
-        let exif = try PhotoEXIF(facts: facts, dimensions: dimensions, orientation: facts.orientation).make(camera: nil)
+        let exif = try PhotoEXIF(
+            facts: facts, dimensions: dimensions, orientation: facts.orientation, pixelAspectRatio: pixelAspectRatio
+        ).make(camera: nil)
         // These are of luma and chroma.
         for tag in [EXIFTag.componentsConfiguration, .yCbCrPositioning] { exif.remove(tag) }
         let words = try exif.serialized().dropFirst(EXIFData.header.count)
@@ -86,9 +90,11 @@ final class PixelPhotoEncoder {
                     .photometricInterpretation,
                     .integer(isGrey ? PhotoFields.Photometric.blackIsZero : PhotoFields.Photometric.rgb)),
             ])
-        // Nobody knows how large it will be; this is what the standard wants to stand there then.
+        // Nobody knows how large it will be; this is what the standard wants to stand there then. Of wide pixels there
+        // are fewer across an inch.
+        let high = 72 * Double(pixelAspectRatio.numerator) / Double(pixelAspectRatio.denominator)
         try file.set([
-            TIFFField(.xResolution, .number(72)), TIFFField(.yResolution, .number(72)),
+            TIFFField(.xResolution, .number(72)), TIFFField(.yResolution, .number(high)),
             TIFFField(.resolutionUnit, .integer(2)),
         ])
         try file.set(fields.photo)

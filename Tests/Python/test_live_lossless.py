@@ -80,19 +80,38 @@ class Lossless(LiveTestCase):
                 command = ["ffprobe", "-v", "error", "-show_entries", "stream=sample_aspect_ratio", "-of", "csv=p=0"]
                 told = subprocess.run([*command, str(path)], capture_output=True, check=True, text=True).stdout
                 self.assertEqual(told.strip(), "4:3", path.name)
-            for kind, orientation, units in (("square", None, (1, 1)), ("wide", None, (3, 4)), ("wide", 90, (4, 3))):
-                shown = f"png-{kind}-{orientation}"
-                extensions = stated if kind == "wide" else None
-                with self.client.create_source(
-                    shown, self.WIDTH, self.HEIGHT, "rgb", extensions=extensions, orientation=orientation or 0
-                ) as device:
-                    path = self.folder / f"{shown}.png"
-                    photo = (self.client.capture_photo(device.device, format="png") for _ in range(1))
-                    (taken,) = self.while_sending(photo, lambda _, now: device.send(picture, timestamp=now))
+
+    def test_the_shape_of_pixels_is_in_photos_and_pictures(self) -> None:
+        stated = camerabus.FormatExtensions(pixelAspectRatio=Fraction(4, 3))
+        picture = self.columns()
+        # JPEG stays unturned, as its EXIF data say.
+        for kind, orientation, across, jpeg, shape in (
+            ("square", 0, Fraction(1), Fraction(1), "1:1"), ("wide", 0, Fraction(3, 4), Fraction(3, 4), "4:3"),
+            ("wide", 90, Fraction(4, 3), Fraction(3, 4), "3:4"),
+        ):
+            name = f"shape-{kind}-{orientation}"
+            extensions = stated if kind == "wide" else None
+            with self.client.create_source(
+                name, self.WIDTH, self.HEIGHT, "rgb", extensions=extensions, orientation=orientation
+            ) as source:
+                for format, tags, expected in (
+                    ("png", ("PNG:PixelsPerUnitX", "PNG:PixelsPerUnitY"), across),
+                    ("tiff", ("IFD0:XResolution", "IFD0:YResolution"), across),
+                    ("jpeg", ("IFD0:XResolution", "IFD0:YResolution"), jpeg),
+                ):
+                    path = self.folder / f"{name}.{format}"
+                    photo = (self.client.capture_photo(source.device, format=format) for _ in range(1))
+                    (taken,) = self.while_sending(photo, lambda _, now: source.send(picture, timestamp=now))
                     path.write_bytes(taken.photos[0].data)
-                    command = ["exiftool", "-json", "-n", "-PixelsPerUnitX", "-PixelsPerUnitY", str(path)]
+                    command = ["exiftool", "-json", "-n", *(f"-{tag}" for tag in tags), str(path)]
                     told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0]
-                    self.assertEqual((told["PixelsPerUnitX"], told["PixelsPerUnitY"]), units, shown)
+                    found = Fraction(told[tags[0].split(":")[1]]) / Fraction(told[tags[1].split(":")[1]])
+                    self.assertAlmostEqual(found, expected, 3, f"{path.name}: {told}")
+                path = self.folder / f"{name}-rendition.jpeg"
+                path.write_bytes(bytes(self.sent_and_seen(source, picture, "jpeg").payload))
+                command = ["ffprobe", "-v", "error", "-show_entries", "stream=sample_aspect_ratio", "-of", "csv=p=0"]
+                told = subprocess.run([*command, str(path)], capture_output=True, check=True, text=True).stdout
+                self.assertEqual(told.strip(), shape, path.name)
 
     def test_a_movie_decodes_to_the_frames_of_its_source(self) -> None:
         for format, picture, memory in (

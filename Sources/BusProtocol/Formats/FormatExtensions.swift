@@ -23,6 +23,9 @@ public struct FormatExtensions: Hashable, Sendable {
             self.init(numerator, denominator)
         }
 
+        /// Of the pixels of a picture that is turned by 90 degrees.
+        public var inverse: Ratio { Ratio(exactly: denominator, numerator) }
+
         public func text(_ separator: Character) -> String { "\(numerator)\(separator)\(denominator)" }
 
         /// Of the pixels of a picture that is stretched to another size. One that was only rounded to whole pixels is
@@ -35,9 +38,11 @@ public struct FormatExtensions: Hashable, Sendable {
             return Ratio(numerator * size.width * other.height, denominator * size.height * other.width) ?? self
         }
 
-        public static let one = Ratio(whole: 1)
+        public static let one = Ratio(exactly: 1, 1)
 
-        private init(whole: Int) { (numerator, denominator) = (whole, 1) }
+        private init(exactly numerator: Int, _ denominator: Int) {
+            (self.numerator, self.denominator) = (numerator, denominator)
+        }
     }
 
     /// The part of a picture that is meant to be seen, in its pixels.
