@@ -190,9 +190,14 @@ struct PictureTrackPlan: Hashable, Sendable {
     /// Whether pictures of another ring can follow on these.
     func isContinued(by other: PictureTrackPlan) -> Bool {
         let (description, next) = (layout.description, other.layout.description)
-        return kind == other.kind && description.pixelFormat == next.pixelFormat
+        // Stored pictures would be shown with the colours that the file states of the first ones. JPEG has its own.
+        let (color, nextColor) = (description.color, next.color)
+        let isSame =
+            kind == .motionJPEG || kind == .encoded
+            || color.primaries == nextColor.primaries && color.transferFunction == nextColor.transferFunction
+        return isSame && kind == other.kind && description.pixelFormat == next.pixelFormat
             && description.dimensions == next.dimensions && description.orientation == next.orientation
-            && description.color.matrix == next.color.matrix && description.color.range == next.color.range
+            && color.matrix == nextColor.matrix && color.range == nextColor.range
             && (layout.pixelFormat.isCompressed || layout.planes == other.layout.planes)
     }
 
