@@ -194,7 +194,7 @@ class CameraJPEGs(LiveTestCase):
         stored.save(file, "JPEG", quality=95, subsampling=0, exif=exif.tobytes())
         return file.getvalue()
 
-    def test_what_pictures_say_of_their_turn_is_in_headers_and_on_every_lane_once(self) -> None:
+    def test_the_turn_in_a_pictures_exif_data_is_in_headers_and_on_every_lane_once(self) -> None:
         for number, (_, degrees, mirrored) in self.TURNS.items():
             with self.sending(lambda _, jpeg=self.tagged(number): jpeg) as device:
                 with self.client.frames(device, timeout=TIMEOUT) as frames:
@@ -240,7 +240,7 @@ class CameraJPEGs(LiveTestCase):
             # Nobody has set the camera anew.
             self.assertEqual(len(streams), len(sizes))
 
-    def test_what_cannot_be_decoded_is_told_on_every_lane_with_its_reason(self) -> None:
+    def test_an_undecodable_picture_is_reported_on_every_lane_with_its_reason(self) -> None:
         for name, jpeg in self.picture.undecodable():
             with self.sending(lambda _, jpeg=jpeg: jpeg) as device:
                 for lane, take in self.lanes(device):

@@ -36,13 +36,13 @@ extension RecordingTests {
         _ = try await filming.camera.end()
         try fixture.startCamera("cam0", .motionJPEG, width: 1280, height: 720)
         let result = try fixture.waitForEnd()
-        #expect(result.reason == .formatChanged && result.isKept && result.goesOn)
+        #expect(result.reason == .formatChanged && result.isKept && result.canContinue)
         // Nobody has begun another file.
         #expect(!result.isSuccess && result.error?.message.contains("MJPG 1280x720 now, and MJPG 640x480") == true)
         #expect(try MovieRepair.inspect(filming.request.path).condition == .whole)
     }
 
-    @Test("what is encoded goes on at its size when the camera changes its own")
+    @Test("an encoded movie keeps its size when the camera changes its own")
     func sizeChanges() async throws {
         let fixture = try RecorderFixture()
         let camera = try fixture.startCamera("cam0", .nv12)
@@ -89,7 +89,7 @@ extension RecordingTests {
         _ = try await other.end()
         try fixture.startCamera("cam0", .motionJPEG, width: 320, height: 240)
         let result = try fixture.waitForEnd()
-        #expect(result.reason == .formatChanged && result.isKept && result.goesOn)
+        #expect(result.reason == .formatChanged && result.isKept && result.canContinue)
         let tracks = try await fixture.tracks(request.path)
         #expect(tracks.first?["width"] == 640)
         #expect(Self.count(try #require(tracks.first)) == Int(result.frames))

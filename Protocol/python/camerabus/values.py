@@ -211,7 +211,7 @@ class Device:
     stream: str | None = None
     memory: str | None = None
     activeFormat: ActiveFormat | None = _of(ActiveFormat)
-    #: Of a camera: what it states about its pictures as it is set; None: it was not opened yet.
+    #: Of a camera: what it states about its pictures in its present format; None: it was not opened yet.
     formatDescription: FormatDescription | None = field(default=None, metadata={"read": FormatDescription.parse})
     frameDuration: Fraction | None = _duration()
     frameRate: float | None = None

@@ -265,7 +265,7 @@ extension Schema {
                 .optional(
                     "formatDescription",
                     Schema.reference("FormatDescription").orNull.described(
-                        "Of a camera: what it states about its pictures as it is set; null: it was not opened yet.")),
+                        "Of a camera: what it states of its pictures in its present format; null: not opened yet.")),
                 .required("frameDuration", Schema.reference("FrameDuration").orNull),
                 .required("frameRate", Schema.number(min: 0).orNull), .required("generation", .integer(min: 0)),
                 .required(

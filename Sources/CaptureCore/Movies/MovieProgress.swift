@@ -133,7 +133,7 @@ public struct MovieResult: Hashable, Sendable {
     /// Why it has no side-car, or one that is not whole, in a sentence; nil: nothing is wrong with it.
     public var sideCarProblem: String?
     /// Of ``MovieEndReason/formatChanged``: another file can hold what the devices give now.
-    public var goesOn = false
+    public var canContinue = false
 
     public init(
         _ reason: MovieEndReason, error: BusError? = nil, path: String, duration: Int64 = 0, size: Int64 = 0,
@@ -152,7 +152,7 @@ public struct MovieResult: Hashable, Sendable {
     public var isSuccess: Bool { reason.isSuccess && error == nil }
 
     /// {reason, success, error?, path (null: a server had it), duration, size, frames, dropped, kept, sideCarProblem?,
-    /// goesOn?}
+    /// canContinue?}
     public var members: [String: JSONValue] {
         var members: [String: JSONValue] = [
             "reason": .string(reason.rawValue), "success": .bool(isSuccess),
@@ -162,7 +162,7 @@ public struct MovieResult: Hashable, Sendable {
         ]
         if let error { members["error"] = error.json }
         if let sideCarProblem { members["sideCarProblem"] = .string(sideCarProblem) }
-        if goesOn { members["goesOn"] = true }
+        if canContinue { members["canContinue"] = true }
         return members
     }
 
@@ -177,7 +177,7 @@ public struct MovieResult: Hashable, Sendable {
             reason, error: json["error"].map { BusError(wire: $0) }, path: json["path"]?.string ?? "",
             duration: duration, size: size, frames: frames, dropped: dropped, isKept: isKept)
         sideCarProblem = json["sideCarProblem"]?.string
-        goesOn = json["goesOn"]?.bool ?? false
+        canContinue = json["canContinue"]?.bool ?? false
     }
 }
 

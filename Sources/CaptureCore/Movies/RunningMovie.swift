@@ -168,13 +168,13 @@ public struct RunningMovie: Hashable, Sendable {
         guard self.result == nil else { return false }
         var result = result
         // It was to end there anyway.
-        if result.goesOn, let ending { (result.reason, result.error) = (ending, nil) }
+        if result.canContinue, let ending { (result.reason, result.error) = (ending, nil) }
         self.result = result
         return true
     }
 
     /// Notes the movie that continues it; nil: none does.
-    public mutating func isFollowed(by next: String?) {
+    public mutating func setNext(_ next: String?) {
         self.next = next
         // What its own file could not have is in the other one.
         if next != nil, result?.reason == .formatChanged { result?.error = nil }
@@ -220,7 +220,7 @@ public struct RunningMovie: Hashable, Sendable {
 
     /// The movie that has what its devices deliver now, when this one's file can't hold that; nil: there is to be none.
     private func another(_ id: String, at now: Instant) -> MovieRequest? {
-        guard let result, result.goesOn, request.url == nil, !note.isSegment, hasBegun, ending == nil,
+        guard let result, result.canContinue, request.url == nil, !note.isSegment, hasBegun, ending == nil,
             request.part < Self.maximumParts
         else { return nil }
         let changes = note.changes.filter { $0 > now.advanced(byNanoseconds: -Self.crashWindow) }
@@ -332,7 +332,7 @@ public struct RunningMovie: Hashable, Sendable {
     public func members(of result: MovieResult) -> [String: JSONValue] {
         var members = result.members
         members["movie"] = .string(id)
-        members["goesOn"] = nil
+        members["canContinue"] = nil
         if let url = request.url { members["url"] = .string(url.shown) }
         members["error"] =
             result.error.map {

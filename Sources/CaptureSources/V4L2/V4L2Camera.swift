@@ -121,7 +121,8 @@ public final class V4L2Camera: VideoSource {
         let device = try device("VIDIOC_G_FMT")
         return try translating(.configuring) { () throws(V4L2Error) in
             let format = try device.node.format(device.type)
-            return FormatDescription(format, pixelFormat: PixelFormat(code: format.pixelFormat))
+            let description = FormatDescription(format, pixelFormat: PixelFormat(code: format.pixelFormat))
+            return try device.crop?.completed(description, device.node, device.type) ?? description
         }
     }
 

@@ -50,23 +50,25 @@ struct V4L2CropRectangle {
         return now.width == format.width && now.height == format.height ? .cropped : .resized
     }
 
-    /// The same pixels, but for the stretching of a part to the size of a picture.
+    /// The same pictures, but for the stretching of a part to their size, which gives their pixels another shape.
     ///
     /// How the driver's own part comes to that size is the driver's to say: most say nothing, and their pixels are
     /// square. A part of another shape is as much wider or narrower.
-    func pixelAspectRatio(
-        _ ratio: FormatExtensions.Ratio, of size: Dimensions, _ device: any V4L2Device, _ type: V4L2BufferType
-    ) throws(V4L2Error) -> FormatExtensions.Ratio {
+    func completed(
+        _ description: FormatDescription, _ device: any V4L2Device, _ type: V4L2BufferType
+    ) throws(V4L2Error) -> FormatDescription {
         guard let part = try device.selection(type, .crop), part != whole, part.width > 0, part.height > 0 else {
-            return ratio
+            return description
         }
-        let picture = try device.selection(type, .compose)
+        let (picture, size) = (try device.selection(type, .compose), description.dimensions)
         let (width, height) = (
             picture.map { Int($0.width) } ?? size.width, picture.map { Int($0.height) } ?? size.height
         )
-        if Int(part.width) == width, Int(part.height) == height { return ratio }
-        return ratio.stretched(
+        if Int(part.width) == width, Int(part.height) == height { return description }
+        var description = description
+        description.extensions.pixelAspectRatio = description.extensions.pixelAspectRatio.stretched(
             from: (Int(part.width), Int(part.height)), to: (Int(whole.width), Int(whole.height)))
+        return description
     }
 }
 

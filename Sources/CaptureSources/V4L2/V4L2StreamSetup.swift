@@ -92,9 +92,9 @@ struct V4L2StreamSetup {
 
     private func describeCrop(_ layout: inout FrameLayout) throws(SourceError) {
         guard let crop else { return }
-        let (ratio, size) = (layout.description.extensions.pixelAspectRatio, layout.dimensions)
-        layout.description.extensions.pixelAspectRatio = try translating(.streaming) { () throws(V4L2Error) in
-            try crop.pixelAspectRatio(ratio, of: size, node, type)
+        let description = layout.description
+        layout.description = try translating(.streaming) { () throws(V4L2Error) in
+            try crop.completed(description, node, type)
         }
     }
 

@@ -341,7 +341,7 @@ final class MovieRegistry {
     private func finished(_ id: String, _ result: MovieResult) {
         guard running[id]?.finish(result) ?? false, var movie = running.removeValue(forKey: id) else { return }
         order.removeAll { $0 == id }
-        movie.isFollowed(by: succeed(movie))
+        movie.setNext(succeed(movie))
         ended(movie, movie.result ?? result)
     }
 

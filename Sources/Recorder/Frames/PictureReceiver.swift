@@ -96,9 +96,9 @@ final class PictureReceiver: @unchecked Sendable {
     }
 
     // The movie, if it is of this camera.
-    private func end(_ reason: MovieEndReason, _ error: BusError, goesOn: Bool = false) {
+    private func end(_ reason: MovieEndReason, _ error: BusError, canContinue: Bool = false) {
         if hasTurn {
-            mailbox.turn.ifOf(number) { mailbox.end(reason, error, goesOn: goesOn) }
+            mailbox.turn.ifOf(number) { mailbox.end(reason, error, canContinue: canContinue) }
         } else {
             mailbox.tell(RecorderMailbox.InputAnswer(number: number, error: error))
         }
@@ -128,7 +128,7 @@ final class PictureReceiver: @unchecked Sendable {
     private func refuse(_ reason: BusError) {
         guard plan != nil else { return end(.writeFailed, reason) }
         let text = "\(camera.id) delivers other pictures now, which this movie can't have; start another movie."
-        end(.formatChanged, BusError(reason.reason, text, reason.data), goesOn: reason.reason == .formatUnsupported)
+        end(.formatChanged, BusError(reason.reason, text, reason.data), canContinue: reason.reason == .formatUnsupported)
     }
 
     /// - Returns: true: to be asked again, for another rendition. false: the movie ends.
@@ -194,7 +194,7 @@ final class PictureReceiver: @unchecked Sendable {
         if let isReady = standIn(plan, description) { return isReady }
         let advice = plan.kind == .h264 ? "" : ", or record with the codec h264, which scales them"
         let why = "a file of pictures that are not scaled has one kind of them; start another movie\(advice)"
-        end(.formatChanged, change(plan, description, why), goesOn: true)
+        end(.formatChanged, change(plan, description, why), canContinue: true)
         return false
     }
 

@@ -227,7 +227,7 @@ final class SoundReceiver: @unchecked Sendable {
                         "\(microphone.id) gives \(new.format.sampleFormat.rawValue) at \(new.format.rate) Hz with "
                             + "\(new.format.channels) channels now, and a file has one kind of sound; start "
                             + "another movie.",
-                        ["nearest": .null]), goesOn: true)
+                        ["nearest": .null]), canContinue: true)
                 return false
             }
             streamText = stream

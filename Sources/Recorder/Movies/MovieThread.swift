@@ -447,7 +447,7 @@ final class MovieThread: @unchecked Sendable {
             end.reason, error: end.error, path: request.path, duration: statistics.recordedDuration / 1_000_000,
             size: statistics.recordedFileSize, frames: statistics.frames, dropped: statistics.dropped,
             isKept: statistics.fragments > 0)
-        result.goesOn = end.goesOn && result.isKept && end.reason == .formatChanged
+        result.canContinue = end.canContinue && result.isKept && end.reason == .formatChanged
         result.sideCarProblem = figures.sideCarProblem
         if result.isKept {
             entry?.end(result)

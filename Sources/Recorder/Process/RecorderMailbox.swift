@@ -22,7 +22,7 @@ final class RecorderMailbox: Sendable {
         /// Nothing of it is to be kept.
         var isCancelled = false
         /// Another file can hold what the devices give now.
-        var goesOn = false
+        var canContinue = false
     }
 
     /// The movie's progress, as the writing thread reports it.
@@ -157,11 +157,11 @@ final class RecorderMailbox: Sendable {
     /// - Returns: false if it was ending already.
     @discardableResult
     func end(
-        _ reason: MovieEndReason, _ error: BusError? = nil, isCancelled: Bool = false, goesOn: Bool = false
+        _ reason: MovieEndReason, _ error: BusError? = nil, isCancelled: Bool = false, canContinue: Bool = false
     ) -> Bool {
         let isFirst = state.withLock { state in
             guard state.end == nil else { return false }
-            state.end = End(reason: reason, error: error, isCancelled: isCancelled, goesOn: goesOn)
+            state.end = End(reason: reason, error: error, isCancelled: isCancelled, canContinue: canContinue)
             return true
         }
         guard isFirst else { return false }

@@ -75,11 +75,11 @@ import Testing
         #expect(stopped.follower("n", at: 0) == nil)
     }
 
-    private static func changed(goesOn: Bool = true) -> MovieResult {
+    private static func changed(canContinue: Bool = true) -> MovieResult {
         var result = MovieResult(
             .formatChanged, error: BusError(.formatUnsupported, "cam0 delivers MJPG 320x200 now.", ["nearest": .null]),
             path: "/v/belt.mp4", duration: 4000, isKept: true)
-        result.goesOn = goesOn
+        result.canContinue = canContinue
         return result
     }
 
@@ -90,13 +90,13 @@ import Testing
         #expect(next.movie == "n1" && next.follows == "3f9c" && next.part == 2 && next.path == "/v/belt-2.mp4")
         #expect(next.take == "9b1f" && next.limits.maxDuration == 6000 && next.notBefore == nil)
         #expect(RunningMovie.Note(json: next.note).before == ["3f9c"])
-        #expect(movie.json["end"]?["success"] == false && movie.json["end"]?["goesOn"] == nil)
-        movie.isFollowed(by: "n1")
+        #expect(movie.json["end"]?["success"] == false && movie.json["end"]?["canContinue"] == nil)
+        movie.setNext("n1")
         #expect(movie.json["end"]?["success"] == true && movie.json["end"]?["error"] == .null)
         #expect(movie.json["end"]?["next"] == "n1" && RunningMovie(next).json["follows"] == "3f9c")
 
         var other = Self.recording(Self.request())
-        _ = other.finish(Self.changed(goesOn: false))
+        _ = other.finish(Self.changed(canContinue: false))
         #expect(other.follower("n", at: 7) == nil)
         var late = Self.recording(Self.request(maxDuration: 4000))
         _ = late.finish(Self.changed())

@@ -59,6 +59,7 @@ import Video4Linux
         let camera = sensor.camera()
         _ = try camera.open()
         try camera.setControl("crop_rectangle", to: .integers(part))
+        #expect(try camera.formatDescription().extensions.pixelAspectRatio.text(":") == ratio)
         let stream = try camera.startStreaming()
         #expect(stream.layout.description.extensions.pixelAspectRatio.text(":") == ratio)
         try camera.stopStreaming()

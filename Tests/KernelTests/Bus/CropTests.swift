@@ -89,8 +89,12 @@ extension KernelTests {
             let now = try Self.selection(node, "crop")
             #expect(now != tiny && given(rounded) == now, "\(rounded)")
             #expect(rounded["adjusted"]?.array?.first { $0["asked"] == tiny.json }?["given"] == now.json)
+            _ = try client.call("profile.save", ["name": "part", "devices": [.string(device)]], within: 60)
             #expect(given(try configure(whole)) == whole)
             #expect(try Self.selection(node, "crop") == whole)
+            _ = try client.call("profile.apply", ["name": "part", "lock": lock], within: 60)
+            #expect(try Self.selection(node, "crop") == now)
+            #expect(given(try configure(whole)) == whole)
         }
     }
 }

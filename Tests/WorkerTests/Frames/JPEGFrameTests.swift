@@ -82,7 +82,7 @@ struct JPEGFrameTests {
         }
     }
 
-    @Test("a picture that is torn in its middle is left out, and told only where no other comes")
+    @Test("a torn picture is left out, and reported only if no other comes")
     func undecodable() throws {
         let (whole, torn) = (try TestPicture.jpeg(luma: 20), try TestPicture.torn())
         bench.set { $0.pictures = [whole, torn, torn, torn] }
@@ -103,7 +103,7 @@ struct JPEGFrameTests {
         #expect(error?["reason"] == "internalError" && error?["data"]?["missing"] == nil)
     }
 
-    @Test("what no picture can be made of is told on every lane, with its reason")
+    @Test("an undecodable picture is reported on every lane, with its reason")
     func undecodableEverywhere() throws {
         let torn = try TestPicture.torn()
         for pictures in [[torn], [Array(torn.dropLast(2))], [[0x47, 0x49, 0x46]]] {
