@@ -17,6 +17,7 @@ public enum Arbiter {
     /// - Parameters:
     ///   - device: what people call the device, for the explanation.
     ///   - formats: its format table.
+    ///   - orientation: how its pictures have to be turned to be upright, as the sizes of renditions count them.
     ///   - current: how it is set; nil: not known.
     ///   - isStreaming: whether a change costs somebody a restart. If not, a format is chosen that fits best; else any
     ///     that does is kept.
@@ -24,11 +25,13 @@ public enum Arbiter {
     ///   - demands: of all who want something; each party once.
     ///   - lock: who holds the lock of the device; nil: nobody.
     public static func decide(
-        device: String, formats: [CaptureFormat], current: StreamSetting?, isStreaming: Bool = true,
-        mayLower: Bool = false, demands: [CaptureDemand], lock: CaptureParty? = nil
+        device: String, formats: [CaptureFormat], orientation: PictureOrientation = .upright, current: StreamSetting?,
+        isStreaming: Bool = true, mayLower: Bool = false, demands: [CaptureDemand], lock: CaptureParty? = nil
     ) -> ArbiterDecision {
+        let ranked = demands.sorted { $0.comesBefore($1) }
+        let table = FormatTable(formats, orientation, for: ranked)
         func decide(isStreaming: Bool) -> ArbiterDecision {
-            Self.decide(device, formats, current, isStreaming: isStreaming, demands, lock)
+            Self.decide(device, table, current, isStreaming: isStreaming, ranked, lock)
         }
         let decision = decide(isStreaming: isStreaming)
         guard mayLower, isStreaming, !decision.isChange else { return decision }
@@ -38,11 +41,9 @@ public enum Arbiter {
     }
 
     private static func decide(
-        _ device: String, _ formats: [CaptureFormat], _ current: StreamSetting?, isStreaming: Bool,
-        _ demands: [CaptureDemand], _ lock: CaptureParty?
+        _ device: String, _ table: FormatTable, _ current: StreamSetting?, isStreaming: Bool,
+        _ ranked: [CaptureDemand], _ lock: CaptureParty?
     ) -> ArbiterDecision {
-        let ranked = demands.sorted { $0.comesBefore($1) }
-        let table = FormatTable(formats, for: ranked)
         var trial = ArbiterTrial(device: device, table: table, current: current, isStreaming: isStreaming, lock: lock)
         trial.run(ranked)
         let setting = trial.setting
@@ -220,7 +221,7 @@ private struct ArbiterTrial {
         guard let setting, let need = CaptureNeed(demand.wish, in: table) else {
             return .unsupported(why: "\(device) has no format")
         }
-        return .satisfied(DemandDelivery(of: demand.wish, need, from: setting))
+        return .satisfied(DemandDelivery(of: demand.wish, need, from: setting, table.orientation))
     }
 }
 

@@ -55,12 +55,13 @@ extension CaptureNeed {
             isConverted = true
             if let crop = rendition.crop {
                 // The part of the picture has to be there; what is made of it is no larger.
-                least = Dimensions(width: crop.x + crop.width, height: crop.y + crop.height)
+                least = table.orientation.turned(
+                    Dimensions(width: crop.x + crop.width, height: crop.y + crop.height))
                 break
             }
             guard !rendition.isFitted else { break }
-            least = Dimensions(width: rendition.width ?? 0, height: rendition.height ?? 0)
-            if rendition.videoRotationAngle % 180 != 0 { (least.width, least.height) = (least.height, least.width) }
+            let turn = table.orientation.followed(by: PictureOrientation(rendition))
+            least = turn.turned(Dimensions(width: rendition.width ?? 0, height: rendition.height ?? 0))
         }
     }
 
@@ -94,11 +95,14 @@ extension Rendition.Encoding {
 struct FormatTable {
     let formats: [CaptureFormat]
     let hasColour: Bool
+    /// How the device's pictures have to be turned to be upright.
+    let orientation: PictureOrientation
     private let resolutions: [SessionPreset: PresetResolution]
 
     /// - Parameter demands: whose presets are to be known.
-    init(_ formats: [CaptureFormat], for demands: [CaptureDemand]) {
+    init(_ formats: [CaptureFormat], _ orientation: PictureOrientation, for demands: [CaptureDemand]) {
         self.formats = formats
+        self.orientation = orientation
         hasColour = formats.contains { $0.pixelFormat.kind == .colour || $0.pixelFormat.kind == .bayer }
         var resolutions: [SessionPreset: PresetResolution] = [:]
         for demand in demands {

@@ -31,8 +31,11 @@ struct UnsupportedDemand {
         need.output = nil
         need.needsColour = false
         if !self.rows(need).isEmpty { return "the pictures of \(device) can't be converted to that" }
-        return
-            "\(device) has no pictures as large as \(need.least)\(largest.map { ": its largest size is \($0)" } ?? "")"
+        // Renditions' sizes are those of upright pictures.
+        var orientation = PictureOrientation.upright
+        if case .rendition = wish { orientation = table.orientation }
+        let known = largest.map { ": its largest size is \(orientation.turned($0))" } ?? ""
+        return "\(device) has no pictures as large as \(orientation.turned(need.least))\(known)"
     }
 
     private var largest: Dimensions? { table.formats.map(\.dimensions).max { $0.area < $1.area } }

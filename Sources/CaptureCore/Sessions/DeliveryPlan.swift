@@ -2,10 +2,15 @@ import BusProtocol
 
 extension DemandDelivery {
     /// What a wish that is served gets from a device that is set so.
-    init(of wish: CaptureDemand.Wish, _ need: CaptureNeed, from setting: StreamSetting) {
+    ///
+    /// - Parameter orientation: how its pictures have to be turned to be upright.
+    init(
+        of wish: CaptureDemand.Wish, _ need: CaptureNeed, from setting: StreamSetting,
+        _ orientation: PictureOrientation
+    ) {
         if case .rendition(let rendition) = wish {
             self.init(
-                rendition: rendition, dimensions: rendition.dimensions(from: setting.format.dimensions),
+                rendition: rendition, dimensions: rendition.dimensions(from: setting.format.dimensions, orientation),
                 frameDuration: setting.frameDuration?.decimated(to: rendition.frameDuration),
                 pixelFormat: setting.format.pixelFormat)
             return
@@ -49,8 +54,9 @@ extension Rendition {
     }
 
     /// The size of its pictures, made from a device's of that size. Even sizes (`Protocol/SPEC.md`, section 9.2) aside.
-    fileprivate func dimensions(from device: Dimensions) -> Dimensions {
-        var size = crop.map { Dimensions(width: $0.width, height: $0.height) } ?? device
+    fileprivate func dimensions(from device: Dimensions, _ orientation: PictureOrientation) -> Dimensions {
+        guard encoding != .native else { return device }
+        var size = crop.map { Dimensions(width: $0.width, height: $0.height) } ?? orientation.turned(device)
         if videoRotationAngle % 180 != 0 { (size.width, size.height) = (size.height, size.width) }
         guard let width, let height else { return size }
         func proportional(_ length: Int, _ part: Int, _ whole: Int) -> Int {

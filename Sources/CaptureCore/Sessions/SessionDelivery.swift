@@ -7,7 +7,7 @@ public struct SessionDelivery: Hashable, Sendable {
     public var kind: SessionOutput.Kind
     /// What to subscribe to; nil: the output has no topic, or its connection is off.
     public var rendition: Rendition?
-    /// Of the pictures as they come.
+    /// Of the pictures as they come; of those that photos and movies show.
     public var dimensions: Dimensions
     /// nil: the driver doesn't tell.
     public var frameRate: Double?
@@ -104,6 +104,11 @@ extension SessionOutput {
         var resolved = SessionDelivery(
             connection: connection, kind: kind, dimensions: delivery.dimensions,
             frameRate: delivery.frameDuration?.framesPerSecond, isMirrored: isMirrored)
+        if !kind.isTopic {
+            let turn = PictureOrientation(
+                quarters: connection.videoOrientation.rotationAngle / 90, isMirrored: isMirrored)
+            resolved.dimensions = orientation.followed(by: turn).turned(delivery.dimensions)
+        }
         guard kind.isTopic, connection.isEnabled else { return resolved }
         var rendition = Rendition(format ?? kind.encoding)
         // Named also where the device has no other: its topic is then the same when it has, for somebody else.

@@ -79,10 +79,11 @@ final class MovieRequestReader {
             request.isLibraryShared = places.isShared
             if subject.denied.contains(.video), let camera {
                 let video = RecommendedVideo(camera)
-                let (width, height) = (video?.width ?? 640, video?.height ?? 480)
-                let isUpright = (request.orientation ?? 0) % 180 == 0
-                request.blank.picture = Dimensions(
-                    width: isUpright ? width : height, height: isUpright ? height : width)
+                // As its pictures are shown later, if they may be seen then.
+                let turn = PictureOrientation(described: camera.formatDescription)
+                    .followed(by: PictureOrientation(quarters: (request.orientation ?? 0) / 90, isMirrored: false))
+                request.blank.picture = turn.turned(
+                    Dimensions(width: video?.width ?? 640, height: video?.height ?? 480))
                 request.camera?.frameRate = camera.status["frameRate"]?.double
             }
             if subject.denied.contains(.audio), let microphone = subject.microphone {

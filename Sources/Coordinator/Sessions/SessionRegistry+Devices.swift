@@ -258,8 +258,8 @@ extension SessionRegistry {
         let current = isStreaming ? worker.setting : less ?? worker.setting
         func decide(_ claims: [Claim], _ current: StreamSetting?, _ lock: CaptureParty?) -> ArbiterDecision {
             var decision = Arbiter.decide(
-                device: device, formats: less.map(formats.only) ?? formats, current: current, isStreaming: isStreaming,
-                mayLower: less == nil && isAskedAnew(device, formats, claims),
+                device: device, formats: less.map(formats.only) ?? formats, orientation: orientation(device),
+                current: current, isStreaming: isStreaming, mayLower: less == nil && isAskedAnew(device, formats, claims),
                 demands: claims.compactMap { $0.session.demand(on: device, formats: formats) } + subscribers,
                 lock: lock)
             if less != nil { decision.isChange = !(decision.setting?.isSame(as: worker.setting) ?? true) }

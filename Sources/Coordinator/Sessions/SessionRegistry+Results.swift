@@ -157,7 +157,10 @@ extension SessionRegistry {
 
     /// How its pictures have to be turned to be upright.
     func orientation(_ device: String) -> PictureOrientation {
-        workers[device]?.description.map { PictureOrientation(described: $0) } ?? .upright
+        guard let worker = workers[device] else { return .upright }
+        // Pictures may say something else of themselves than their device.
+        let known = worker.formatDescription.isNull ? worker.description : worker.formatDescription
+        return known.map { PictureOrientation(described: $0) } ?? .upright
     }
 }
 

@@ -128,7 +128,8 @@ final class PictureReceiver: @unchecked Sendable {
     private func refuse(_ reason: BusError) {
         guard plan != nil else { return end(.writeFailed, reason) }
         let text = "\(camera.id) delivers other pictures now, which this movie can't have; start another movie."
-        end(.formatChanged, BusError(reason.reason, text, reason.data), canContinue: reason.reason == .formatUnsupported)
+        let error = BusError(reason.reason, text, reason.data)
+        end(.formatChanged, error, canContinue: error.reason == .formatUnsupported)
     }
 
     /// - Returns: true: to be asked again, for another rendition. false: the movie ends.

@@ -301,6 +301,25 @@ import Testing
         #expect(alone.explanation[1].hasPrefix("3 plain subscribers of jpeg:1280x720 get nothing: "))
     }
 
+    /// Sizes of renditions are those of upright pictures.
+    @Test func aSubscriberOfATurnedCameraHasItsOwnSize() throws {
+        func told(_ rendition: String) throws -> String? {
+            Arbiter.decide(
+                device: "front", formats: [format("f0", .yuyv, 640, 480, 30)],
+                orientation: PictureOrientation(quarters: 1, isMirrored: false), current: setting("f0", rate: 30),
+                demands: [try subscriber("viewer", rendition), session("one", .nothing)]
+            ).told("viewer")
+        }
+        #expect(try told("rgb:480x640") == "rgb:480x640 480x640 1/30")
+        #expect(try told("rgb:240x0;rotate=90") == "rgb:240x0;rotate=90 240x180 1/30")
+        #expect(try told("rgb;crop=480x600+0+40") == "rgb;crop=480x600+0+40 480x600 1/30")
+        for larger in ["rgb:640x480", "rgb;crop=600x480+40+0", "rgb:480x640;rotate=90"] {
+            let why = try told(larger) ?? ""
+            #expect(why.hasPrefix("unsupported front has no pictures as large as 6"), "\(why)")
+            #expect(why.hasSuffix(": its largest size is 480x640"), "\(why)")
+        }
+    }
+
     @Test func aRowIsItsId() {
         let rows = [format("f0", .nv12, 640, 480, 30), format("f1", .nv12, 640, 480, 60, 30)]
         func decide(_ id: String, current: String) -> ArbiterDecision {

@@ -146,6 +146,8 @@ import Testing
             session.deliveries(of: "front", delivery, position: .front, orientation: turned).map {
                 $0.rendition?.description
             } == ["jpeg:640x480@15;rotate=90;mirror", "bgr:180x240@15", "bgr:480x240@10", "native@15", nil])
+        let sizes = session.deliveries(of: "front", delivery, position: .front, orientation: turned).map(\.dimensions)
+        #expect(sizes.last == Dimensions(width: 480, height: 640), "what a photo shows")
         // Another camera, another mirror.
         #expect(session.deliveries(of: "front", delivery, position: .back)[0].rendition?.isVideoMirrored == false)
     }
