@@ -171,6 +171,33 @@ struct PlanTests {
         #expect(try Self.kind(.yuyv, Self.request(.mov, .ffv1, orientation: 90)) == .lossless)
     }
 
+    @Test("what a refusal advises can be recorded", arguments: MovieFileType.allCases, [0, 90])
+    func advice(_ type: MovieFileType, _ orientation: Int) throws {
+        var advised = 0
+        for codec in MovieRequest.Video.Codec.allCases {
+            for format: PixelFormat in [.h264, .yuyv, .i420, .nv12FullRange, .grey, .grey16, .bayerRGGB10Packed] {
+                for range in [VideoColorRange.video, .full] {
+                    var ring = try Self.ring(format, turned: orientation)
+                    ring.extensions?.color.range = range
+                    func refusal(_ type: MovieFileType, _ codec: MovieRequest.Video.Codec) -> String? {
+                        let request = Self.request(type, codec)
+                        let decision = PictureTrackPlan.decide(ring, request, isAskedFor: false)
+                        guard case .refuse(let error) = decision else { return nil }
+                        return error.message
+                    }
+                    guard let told = refusal(type, codec), let start = told.firstRange(of: "; use ") else { continue }
+                    for name in told[start.upperBound...].split(separator: " or ").map(String.init) {
+                        let other = MovieFileType(rawValue: name)
+                        #expect(other != nil || name == "the codec h264", "\(told)")
+                        #expect(refusal(other ?? type, other == nil ? .h264 : codec) == nil, "\(told)")
+                        advised += 1
+                    }
+                }
+            }
+        }
+        #expect(advised > 5)
+    }
+
     @Test("every plan is one that can be written", arguments: MovieFileType.allCases)
     func writable(_ type: MovieFileType) throws {
         for codec in MovieRequest.Video.Codec.allCases {

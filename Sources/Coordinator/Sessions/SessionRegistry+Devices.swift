@@ -259,7 +259,8 @@ extension SessionRegistry {
         func decide(_ claims: [Claim], _ current: StreamSetting?, _ lock: CaptureParty?) -> ArbiterDecision {
             var decision = Arbiter.decide(
                 device: device, formats: less.map(formats.only) ?? formats, orientation: orientation(device),
-                current: current, isStreaming: isStreaming, mayLower: less == nil && isAskedAnew(device, formats, claims),
+                current: current, isStreaming: isStreaming,
+                mayLower: less == nil && isAskedAnew(device, formats, claims),
                 demands: claims.compactMap { $0.session.demand(on: device, formats: formats) } + subscribers,
                 lock: lock)
             if less != nil { decision.isChange = !(decision.setting?.isSame(as: worker.setting) ?? true) }

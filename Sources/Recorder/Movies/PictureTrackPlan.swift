@@ -31,6 +31,32 @@ struct PictureTrackPlan: Hashable, Sendable {
 
     /// - Parameter isAskedFor: the ring has the rendition that was asked for, and not what the camera gives.
     static func decide(_ ring: RingDescription, _ request: MovieRequest, isAskedFor: Bool) -> Decision {
+        decide(ring, request, isAskedFor: isAskedFor) { path, why in
+            .refuse(.invalidParams(path, why + advice(ring, request, isAskedFor: isAskedFor)))
+        }
+    }
+
+    /// What can be chosen for pictures that the file can't hold: other files, or another codec.
+    private static func advice(_ ring: RingDescription, _ request: MovieRequest, isAskedFor: Bool) -> String {
+        func works(_ fileType: MovieFileType, _ codec: MovieRequest.Video.Codec) -> Bool {
+            var other = request
+            (other.fileType, other.video.codec) = (fileType, codec)
+            let decision = decide(ring, other, isAskedFor: isAskedFor) { .refuse(.invalidParams($0, $1)) }
+            if case .refuse = decision { return false }
+            return true
+        }
+        // What goes to a server has no file.
+        let files = request.url == nil ? MovieFileType.allCases : []
+        let types = files.filter { $0 != request.fileType && works($0, request.video.codec) }
+        let names = types.map(\.rawValue) + (works(request.fileType, .h264) ? ["the codec h264"] : [])
+        return names.isEmpty ? "" : "; use \(names.joined(separator: " or "))"
+    }
+
+    /// - Parameter unheld: the decision for pictures that the file, or the server, can't hold: the parameter, and why.
+    private static func decide(
+        _ ring: RingDescription, _ request: MovieRequest, isAskedFor: Bool,
+        unheld: (_ path: String, _ why: String) -> Decision
+    ) -> Decision {
         var layout = FrameLayout(
             FormatDescription(
                 pixelFormat: PixelFormat(code: ring.format),
@@ -58,17 +84,12 @@ struct PictureTrackPlan: Hashable, Sendable {
             }
             guard !isTurned || tellsTurns else {
                 let holder = request.url?.scheme.rawValue ?? request.fileType.rawValue
-                return .refuse(
-                    .invalidParams(
-                        "orientation",
-                        "\(holder) can't say that stored pictures have to be turned; use mp4 or mov, or h264, which "
-                            + "turns them"))
+                return unheld("orientation", "\(holder) can't say that stored pictures have to be turned")
             }
             if kind == .raw || kind == .lossless, request.fileType == .mov, !format.isRGB, format.rawSamples == nil,
                 layout.description.color.range == .full
             {
-                return .refuse(
-                    .invalidParams("codec", "a mov file can't say that these pictures are in full range; use mkv"))
+                return unheld("codec", "a mov file can't say that these pictures are in full range")
             }
             return .record(PictureTrackPlan(kind: kind, layout: layout))
         }
@@ -99,8 +120,7 @@ struct PictureTrackPlan: Hashable, Sendable {
             if let kind = storedKind(format, request) { return asIs(kind) }
             guard request.url == nil, request.fileType.rawFormat(format) != nil else {
                 let holder = request.url?.scheme.rawValue ?? request.fileType.rawValue
-                return .refuse(
-                    .invalidParams("codec", "the camera delivers \(format.name), which \(holder) can't hold; use h264"))
+                return unheld("codec", "the camera delivers \(format.name), which \(holder) can't hold")
             }
             return asIs(.raw)
         case .automatic:
@@ -118,16 +138,13 @@ struct PictureTrackPlan: Hashable, Sendable {
                 return asIs(isRaw ? .raw : .lossless)
             }
             guard request.fileType != .mp4 else {
-                return .refuse(.invalidParams("codec", "an MP4 file can't hold such pictures; use mkv or mov"))
+                return unheld("codec", "an MP4 file can't hold such pictures")
             }
             // Only the order of their bytes changes.
             if format == .bgr24 || format == .rgb24 { return ask(request.fileType == .mov ? .rgb : .bgr) }
             if MovieFileType.mkv.losslessFormat(format) != nil {
-                let other = request.fileType == .mov ? "mkv" : "ffv1, or mov"
-                return .refuse(
-                    .invalidParams(
-                        "codec",
-                        "\(request.fileType.rawValue) can't hold \(format.name) without compression; use \(other)"))
+                return unheld(
+                    "codec", "\(request.fileType.rawValue) can't hold \(format.name) without compression")
             }
             let nearest = format == .motionJPEG || format == .jpeg ? (isRaw ? .yuyv : .bgr) : format.nearestEncoding
             guard let nearest else {
