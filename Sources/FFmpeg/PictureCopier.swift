@@ -18,10 +18,12 @@ public final class PictureCopier {
     }
 
     static func range(_ format: AVPixelFormat, _ told: AVColorRange) -> ColorRange {
-        switch format {
+        // A decoder may keep the format when the range alone changes.
+        guard told == AVCOL_RANGE_UNSPECIFIED else { return told == AVCOL_RANGE_JPEG ? .full : .limited }
+        return switch format {
         case AV_PIX_FMT_YUVJ420P, AV_PIX_FMT_YUVJ422P, AV_PIX_FMT_YUVJ444P, AV_PIX_FMT_YUVJ440P, AV_PIX_FMT_YUVJ411P:
             .full
-        default: told == AVCOL_RANGE_JPEG ? .full : .limited
+        default: .limited
         }
     }
 
