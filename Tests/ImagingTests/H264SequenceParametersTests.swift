@@ -25,7 +25,9 @@ import Testing
     private func sequence(_ path: String) throws -> [UInt8] {
         try File.read(path, limit: 1 << 24).withUnsafeBytes { stream in
             let sets = H264Stream.beginning(of: stream).parameterSets
-            return try #require(sets.map { Array(stream[$0]) }.first { $0.contains(0x67) })
+            // Behind their start codes.
+            let units = sets.map { Array(stream[$0].drop { $0 == 0 }.dropFirst()) }
+            return try #require(units.first { $0.first == 0x67 })
         }
     }
 
@@ -42,6 +44,8 @@ import Testing
             ("320x240", "yuv420p", ["-color_range", "pc", "-colorspace", "bt709"]),
             ("320x240", "yuv420p", ["-color_range", "tv", "-color_primaries", "smpte170m", "-color_trc", "bt709"]),
             ("320x240", "yuv420p", ["-x264-params", "overscan=show:fullrange=on:colormatrix=smpte170m"]),
+            ("320x240", "yuv420p", ["-vf", "setsar=40/33", "-chroma_sample_location", "center"]),
+            ("320x240", "yuv420p", ["-vf", "setsar=1001/1000", "-x264-params", "chromaloc=2:colormatrix=bt709"]),
         ] as [(String, String, [String])])
     func theSetSaysWhatFFprobeSays(_ size: String, _ pixels: String, _ options: [String]) async throws {
         let path = try await encoded(size, pixels, options)
@@ -57,6 +61,9 @@ import Testing
         #expect(set.transferFunction?.rawValue == word("color_transfer"))
         if let range = set.range { #expect((range == .full ? "pc" : "tv") == word("color_range")) }
         if word("color_range") == "pc" { #expect(set.range == .full) }
+        #expect(set.pixelAspectRatio?.text(":") == word("sample_aspect_ratio"))
+        if let place = set.chromaLocation { #expect(place.rawValue == word("chroma_location")) }
+        if options.contains("center") { #expect(set.chromaLocation == .center) }
     }
 
     @Test func whatIsDamagedSaysNothing() async throws {
@@ -68,10 +75,10 @@ import Testing
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<20_000 {
             var damaged = unit
-            for _ in 0..<3 { damaged[Int.random(in: 5..<unit.count, using: &generator)] = UInt8.random(in: 0...255) }
+            for _ in 0..<3 { damaged[Int.random(in: 1..<unit.count, using: &generator)] = UInt8.random(in: 0...255) }
             let set = damaged.withUnsafeBytes { H264SequenceParameters($0) }
             if let size = set?.dimensions { #expect(size.width <= 16384 && size.height <= 16384 && size.area > 0) }
         }
-        #expect([0, 0, 1, 0x68, 1, 2].withUnsafeBytes { H264SequenceParameters($0) } == nil)
+        #expect([0x68, 1, 2].withUnsafeBytes { H264SequenceParameters($0) } == nil)
     }
 }

@@ -20,25 +20,37 @@ public enum H264Stream {
     /// Looks at the units up to the first part of the picture.
     public static func beginning(of frame: UnsafeRawBufferPointer) -> Beginning {
         var beginning = Beginning()
-        var unit = nextStart(in: frame, from: 0)
-        while let start = unit, start.payload < frame.count {
-            // ITU-T H.264, table 7-1.
-            switch frame[start.payload] & 0x1F {
-            case 1, 2:
-                beginning.hasPicture = true
-                return beginning
-            case 5:
-                beginning.hasPicture = true
-                beginning.isKeyframe = true
-                return beginning
-            case let type:
-                unit = nextStart(in: frame, from: start.payload)
-                guard type == 7 || type == 8 || type == 13 || type == 15 else { continue }
-                beginning.parameterSets.append(start.code..<(unit?.code ?? frame.count))
-                if type == 7 { beginning.hasSequenceParameters = true }
+        forEachUnit(upToPictureOf: frame) { unit in
+            switch unit.type {
+            case 1, 2: beginning.hasPicture = true
+            case 5: (beginning.hasPicture, beginning.isKeyframe) = (true, true)
+            case 7, 8, 13, 15:
+                beginning.parameterSets.append(unit.code..<unit.payload.upperBound)
+                if unit.type == 7 { beginning.hasSequenceParameters = true }
+            default: break
             }
         }
         return beginning
+    }
+
+    struct Unit {
+        /// ITU-T H.264, table 7-1.
+        var type: UInt8
+        /// Where its start code begins.
+        var code: Int
+        /// It without its start code.
+        var payload: Range<Int>
+    }
+
+    /// Goes on to the first part of the picture, for which all of the rest is taken.
+    static func forEachUnit(upToPictureOf frame: UnsafeRawBufferPointer, _ body: (Unit) -> Void) {
+        var next = nextStart(in: frame, from: 0)
+        while let start = next, start.payload < frame.count {
+            let type = frame[start.payload] & 0x1F
+            let isPicture = type == 1 || type == 2 || type == 5
+            next = isPicture ? nil : nextStart(in: frame, from: start.payload)
+            body(Unit(type: type, code: start.code, payload: start.payload..<(next?.code ?? frame.count)))
+        }
     }
 
     private struct Start {

@@ -15,8 +15,7 @@ struct H264Chain {
 
     /// Those that came last, for key frames that come without, as some devices send them once only.
     private var parameterSets: [UInt8] = []
-    /// The size and colours of the newest parameter set; nil: none has come that can be read.
-    private var sequence: H264SequenceParameters?
+    private var sets = H264ParameterSets()
     private var isBroken = true
     private var lastKeyframe: Int64?
     /// Since the last key frame.
@@ -50,6 +49,7 @@ struct H264Chain {
         let frame = UnsafeRawBufferPointer(rebasing: region[..<used])
         let beginning = H264Stream.beginning(of: frame)
         if !beginning.parameterSets.isEmpty { keep(beginning, frame) }
+        if !beginning.parameterSets.isEmpty || beginning.isKeyframe { sets.take(frame) }
         guard beginning.hasPicture else {
             if !beginning.parameterSets.isEmpty { return .parameterSets }
             isBroken = true
@@ -73,7 +73,7 @@ struct H264Chain {
     ///
     /// - Parameter stated: by the device, which holds where the pictures say nothing.
     func otherPictures(than layout: FrameLayout, _ stated: FrameLayout) -> ActualPictures? {
-        guard let sequence else { return nil }
+        guard let sequence = sets.current else { return nil }
         let color = sequence.completed(stated.description.color)
         if sequence.dimensions == layout.dimensions, color == layout.description.color { return nil }
         return ActualPictures(dimensions: sequence.dimensions, color: color)
@@ -83,9 +83,6 @@ struct H264Chain {
         // Most devices repeat them with every key frame: then nothing changes.
         let isKnown = beginning.parameterSets.allSatisfy { parameterSets.firstRange(of: frame[$0]) != nil }
         if isKnown { return }
-        for range in beginning.parameterSets {
-            sequence = H264SequenceParameters(UnsafeRawBufferPointer(rebasing: frame[range])) ?? sequence
-        }
         let bytes = beginning.parameterSets.reduce(0) { $0 + $1.count }
         let former = beginning.hasSequenceParameters ? [] : parameterSets
         guard former.count + bytes <= Self.maximumParameterSetBytes else { return }
