@@ -189,8 +189,7 @@ let package = Package(
             "CaptureSourcesTests",
             [
                 "ALSA", "BusProtocol", "CV4L2", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging",
-                "LinuxIO",
-                "Video4Linux",
+                "JSON", "LinuxIO", "Video4Linux",
             ]),
         tests(
             "CommandLineTests",

@@ -17,8 +17,9 @@ public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
         case notPermitted
         /// It is connected, and gives nothing.
         case silent
-        /// From now on its pictures have another size: it gives them when it is opened again.
-        case changed
+        /// From now on its pictures are described otherwise, or have another size: it gives them when it is opened
+        /// again.
+        case changed(resolution: Bool)
         /// Everything else.
         case failed
     }

@@ -79,12 +79,26 @@ public struct ColorTags: Hashable, Sendable {
 
     init(_ parameters: AVCodecParameters) {
         self.init(
-            primaries: Self.stated(parameters.color_primaries.rawValue, AVCOL_PRI_UNSPECIFIED.rawValue),
-            transferFunction: Self.stated(parameters.color_trc.rawValue, AVCOL_TRC_UNSPECIFIED.rawValue),
-            matrix: Self.stated(parameters.color_space.rawValue, AVCOL_SPC_UNSPECIFIED.rawValue),
-            range: PictureCopier.range(AVPixelFormat(parameters.format), parameters.color_range),
-            chromaLocation: Self.stated(
-                parameters.chroma_location.rawValue, AVCHROMA_LOC_UNSPECIFIED.rawValue))
+            parameters.color_primaries, parameters.color_trc, parameters.color_space,
+            PictureCopier.range(AVPixelFormat(parameters.format), parameters.color_range), parameters.chroma_location)
+    }
+
+    init(_ frame: UnsafeMutablePointer<AVFrame>) {
+        self.init(
+            frame.pointee.color_primaries, frame.pointee.color_trc, frame.pointee.colorspace,
+            PictureCopier.range(AVPixelFormat(frame.pointee.format), frame.pointee.color_range),
+            frame.pointee.chroma_location)
+    }
+
+    private init(
+        _ primaries: AVColorPrimaries, _ transfer: AVColorTransferCharacteristic, _ space: AVColorSpace,
+        _ range: ColorRange, _ chroma: AVChromaLocation
+    ) {
+        self.init(
+            primaries: Self.stated(primaries.rawValue, AVCOL_PRI_UNSPECIFIED.rawValue),
+            transferFunction: Self.stated(transfer.rawValue, AVCOL_TRC_UNSPECIFIED.rawValue),
+            matrix: Self.stated(space.rawValue, AVCOL_SPC_UNSPECIFIED.rawValue), range: range,
+            chromaLocation: Self.stated(chroma.rawValue, AVCHROMA_LOC_UNSPECIFIED.rawValue))
     }
 
     func write(to codec: UnsafeMutablePointer<AVCodecContext>) {

@@ -9,31 +9,31 @@ public struct VideoTrack: Hashable, Sendable {
     }
 
     public var codec: Codec
-    public var width: Int
-    public var height: Int
+    /// What the file says of its pictures; others may come on the way.
+    public var picture: PictureDescription
+    /// What the track says of the shape of pixels, whatever its pictures say; nil: what these say holds.
+    public var trackShape: PixelShape?
     /// How decoded pictures lie in memory, as far as the file says; it may change on the way.
     public var format: ImageFormat?
-    public var color: ColorTags
-    /// Square where the file doesn't say it.
-    public var pixelShape: PixelShape
     public var turn: PictureTurn
     /// Frames a second on the average, as a fraction; nil: the file doesn't say.
     public var frameRate: (numerator: Int, denominator: Int)?
     /// Pictures are not stored in the order of their times: some build on later ones.
     public var isReordered: Bool
 
+    public var width: Int { picture.width }
+    public var height: Int { picture.height }
+
     public static func == (left: Self, right: Self) -> Bool {
-        left.codec == right.codec && left.width == right.width && left.height == right.height
-            && left.format == right.format && left.color == right.color && left.isReordered == right.isReordered
-            && left.frameRate?.numerator == right.frameRate?.numerator
+        left.codec == right.codec && left.picture == right.picture && left.format == right.format
+            && left.isReordered == right.isReordered && left.frameRate?.numerator == right.frameRate?.numerator
             && left.frameRate?.denominator == right.frameRate?.denominator
-            && left.pixelShape == right.pixelShape && left.turn == right.turn
+            && left.trackShape == right.trackShape && left.turn == right.turn
     }
 
     public func hash(into hasher: inout Hasher) {
         hasher.combine(codec)
-        hasher.combine(width)
-        hasher.combine(height)
+        hasher.combine(picture)
     }
 }
 
@@ -238,12 +238,10 @@ public final class MovieReader {
         return body(UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(packet.pointee.size)))
     }
 
-    /// Pixels of the last picture, which may differ from the track's. nil: not known, that is in packets of Motion
-    /// JPEG, and in packets of H.264 before the first parameter set.
-    public var pictureSize: (width: Int, height: Int)? {
-        if delivery == .pictures { return frame.map { (Int($0.pointee.width), Int($0.pointee.height)) } }
-        guard let parser = parser?.pointee, parser.width > 0 else { return nil }
-        return (Int(parser.width), Int(parser.height))
+    /// What is stated about the last picture, which may differ from the track's. nil: it is not decoded.
+    public var picture: PictureDescription? {
+        guard delivery == .pictures, let frame else { return nil }
+        return PictureDescription(frame, shape: track.trackShape)
     }
 
     private func parse(_ packet: UnsafeMutablePointer<AVPacket>) {
@@ -296,17 +294,15 @@ private struct OpenedMovie {
         let pixels = AVPixelFormat(parameters.pointee.format)
         let rates = [stream.pointee.avg_frame_rate, stream.pointee.r_frame_rate]
         let rate = input.isMultipart ? nil : rates.first { $0.num > 0 && $0.den > 0 }
+        let shape = PixelShape(stream.pointee.sample_aspect_ratio)
         track = VideoTrack(
-            codec: codec, width: width, height: height,
-            format: pixels == AV_PIX_FMT_NONE ? nil : ImageFormat(pixels),
-            color: ColorTags(parameters.pointee), pixelShape: Self.shape(input, stream),
+            codec: codec,
+            picture: PictureDescription(
+                width: width, height: height, color: ColorTags(parameters.pointee),
+                pixelShape: shape ?? PixelShape(parameters.pointee.sample_aspect_ratio) ?? .square),
+            trackShape: shape, format: pixels == AV_PIX_FMT_NONE ? nil : ImageFormat(pixels),
             turn: PictureTurn(of: stream),
             frameRate: rate.map { (Int($0.num), Int($0.den)) },
             isReordered: parameters.pointee.video_delay > 0)
-    }
-
-    private static func shape(_ input: InputFile, _ stream: UnsafeMutablePointer<AVStream>) -> PixelShape {
-        let ratio = av_guess_sample_aspect_ratio(input.format, stream, nil)
-        return ratio.num > 0 && ratio.den > 0 ? PixelShape(width: Int(ratio.num), height: Int(ratio.den)) : .square
     }
 }

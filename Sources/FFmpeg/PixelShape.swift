@@ -12,6 +12,12 @@ public struct PixelShape: Hashable, Sendable {
         self.height = height
     }
 
+    /// nil: it is not stated.
+    init?(_ ratio: AVRational) {
+        guard ratio.num > 0, ratio.den > 0 else { return nil }
+        self.init(width: Int(ratio.num), height: Int(ratio.den))
+    }
+
     /// Copies it from one track to another, which is to be written. libavformat reads it from the track, or else from
     /// its pictures, and writes that of the pictures.
     static func copy(from stream: UnsafeMutablePointer<AVStream>, to copy: UnsafeMutablePointer<AVStream>) {

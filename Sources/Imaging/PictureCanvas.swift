@@ -127,7 +127,8 @@ extension VideoTrack {
     public var uprightDimensions: Dimensions { orientation.turned(squareDimensions) }
 
     fileprivate var squareDimensions: Dimensions {
-        let stretched = (width * pixelShape.width + pixelShape.height / 2) / max(1, pixelShape.height)
+        let shape = picture.pixelShape
+        let stretched = (width * shape.width + shape.height / 2) / max(1, shape.height)
         // What nobody could show is not believed.
         let isShown = (1...16384).contains(stretched)
         return Dimensions(width: isShown ? stretched : width, height: height)
@@ -137,6 +138,7 @@ extension VideoTrack {
     /// chroma can have them.
     public var canvasColor: ColorDescription {
         var result = FormatDescription(pixelFormat: .i420, dimensions: Dimensions(width: width, height: height)).color
+        let color = picture.color
         result.primaries = color.primaries.flatMap { ColorPrimaries(code: $0) } ?? result.primaries
         result.transferFunction =
             color.transferFunction.flatMap { TransferFunction(code: $0) } ?? result.transferFunction

@@ -1,4 +1,5 @@
 public import CaptureCore
+import FFmpeg
 import Glibc
 import LinuxIO
 import Synchronization
@@ -39,7 +40,7 @@ public final class ReplayCamera: UncontrolledSource {
         guard state.ended != material.signature else { throw Self.ended(path) }
         if let rest = state.rest {
             let isOfThis = rest.signature == material.signature && rest.pixelFormat == selection?.pixelFormat
-            if isOfThis { material.dimensions = rest.dimensions } else { state.rest = nil }
+            if isOfThis { material.picture = rest.picture } else { state.rest = nil }
         }
         let formats = material.formats
         self.material = material
@@ -130,18 +131,25 @@ public final class ReplayCamera: UncontrolledSource {
             return try material.reader(description)
         }
         player = try ReplayPlayer(
-            queue, layout, material.frameDuration, reader: reader, again: loops ? again : nil,
+            queue, layout, material.frameDuration, material.picture, reader: reader, again: loops ? again : nil,
             onEnd: {
                 state.ended = material.signature
                 return Self.ended(path)
             },
-            onChange: { reader, dimensions in
+            onChange: { reader, picture in
+                var other = material
+                other.picture = picture
+                let next = FormatSelection(pixelFormat: selection.pixelFormat, dimensions: other.dimensions)
+                guard other.description(next) != description else { return nil }
                 state.rest = ReplayState.Rest(
-                    reader: reader, dimensions: dimensions, pixelFormat: selection.pixelFormat,
+                    reader: reader, picture: picture, pixelFormat: selection.pixelFormat,
                     signature: material.signature)
+                let isResized = next.dimensions != selection.dimensions
                 return SourceError(
-                    .changed, operation: "replay",
-                    message: "pictures of \(dimensions) follow in \(path)")
+                    .changed(resolution: isResized), operation: "replay",
+                    message: isResized
+                        ? "pictures of \(next.dimensions) follow in \(path)"
+                        : "pictures with other colours, or pixels of another shape, follow in \(path)")
             })
         return VirtualStream(queue, layout, material.frameDuration)
     }
@@ -167,11 +175,11 @@ public final class ReplayCamera: UncontrolledSource {
 
 /// What the player's thread tells the device thread.
 private final class ReplayState: Sendable {
-    /// What is left of a pass when the size of its pictures has changed. Its reader goes from one player's thread,
-    /// which has ended, to the next one.
+    /// What is left of a pass when something else is stated about its pictures. Its reader goes from one player's
+    /// thread, which has ended, to the next one.
     struct Rest: @unchecked Sendable {
         var reader: any ReplayReader
-        var dimensions: Dimensions
+        var picture: PictureDescription
         var pixelFormat: PixelFormat
         var signature: ReplayMaterial.Signature
     }
@@ -194,7 +202,7 @@ private final class ReplayState: Sendable {
         _ material: ReplayMaterial, _ selection: FormatSelection, _ description: FormatDescription
     ) -> (any ReplayReader)? {
         guard let rest, rest.signature == material.signature, rest.pixelFormat == selection.pixelFormat,
-            rest.dimensions == selection.dimensions
+            rest.picture == material.picture
         else { return nil }
         self.rest = nil
         rest.reader.goOn(description)

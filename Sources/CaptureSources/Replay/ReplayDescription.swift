@@ -10,7 +10,7 @@ extension ReplayMaterial {
     func description(_ selection: FormatSelection) -> FormatDescription {
         var description = FormatDescription(
             pixelFormat: selection.pixelFormat, dimensions: selection.dimensions, orientation: orientation)
-        let (own, stated) = (description.color, track.color)
+        let (own, stated) = (description.color, picture.color)
         var color = own
         color.primaries = stated.primaries.map { ColorPrimaries(code: $0) } ?? own.primaries
         color.transferFunction = stated.transferFunction.map { TransferFunction(code: $0) } ?? own.transferFunction
@@ -23,7 +23,7 @@ extension ReplayMaterial {
             color.chromaLocation = stated.chromaLocation.flatMap { ChromaLocation(code: $0) }
         }
         description.color = color
-        let shape = track.pixelShape
+        let shape = picture.pixelShape
         if let ratio = FormatExtensions.Ratio(shape.width, shape.height) {
             description.extensions.pixelAspectRatio = ratio
         }

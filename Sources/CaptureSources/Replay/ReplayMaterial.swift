@@ -24,8 +24,9 @@ struct ReplayMaterial {
     /// How its pictures have to be turned to be upright: as a movie says it, or the first picture.
     let orientation: PictureOrientation
     let frameDuration: FrameDuration
-    /// Pixels of its pictures: those of the track, until others come.
-    var dimensions: Dimensions
+    /// What is stated about its pictures: what the track says, until others come.
+    var picture: PictureDescription
+    var dimensions: Dimensions { Dimensions(width: picture.width, height: picture.height) }
 
     /// Pictures of a folder.
     static let maximumPictures = 100_000
@@ -43,7 +44,7 @@ struct ReplayMaterial {
             let reader = try MovieReader(
                 first, delivers: .pictures, frameRate: rate.map { "\($0.denominator)/\($0.numerator)" })
             track = reader.track
-            dimensions = Dimensions(width: track.width, height: track.height)
+            picture = track.picture
         } catch {
             throw Self.unusable(first, error)
         }

@@ -1,4 +1,5 @@
 import CaptureCore
+import FFmpeg
 import Glibc
 import LinuxIO
 
@@ -18,20 +19,23 @@ final class ReplayPlayer {
     private static let gapFrames: Int64 = 4
 
     /// - Parameters:
+    ///   - picture: what is stated about the frames.
     ///   - reader: the first pass.
     ///   - again: begins another pass; nil: there is one only.
     ///   - onEnd: told on the player's thread that the last frame's time is over, before the queue fails with it.
-    ///   - onChange: told likewise that frames of another size come next.
+    ///   - onChange: told likewise that something else is stated about the frames that come next; nil: that changes
+    ///     nothing in what the queue gets.
     init(
-        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, reader: any ReplayReader,
-        again: (() throws(SourceError) -> any ReplayReader)?, onEnd: @escaping () -> SourceError,
-        onChange: @escaping (any ReplayReader, Dimensions) -> SourceError
+        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, _ picture: PictureDescription,
+        reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?,
+        onEnd: @escaping () -> SourceError,
+        onChange: @escaping (any ReplayReader, PictureDescription) -> SourceError?
     ) throws(SourceError) {
         do throws(SystemError) {
             let stop = try EventDescriptor()
             let run = Run(
                 queue: queue, layout: layout, nominal: max(1_000_000, duration.nanoseconds), stop: stop,
-                timer: try TimerDescriptor(), reader: reader, again: again, onEnd: onEnd,
+                timer: try TimerDescriptor(), picture: picture, reader: reader, again: again, onEnd: onEnd,
                 onChange: onChange)
             thread = try NamedThread(name: "replay") { run.play() }
             self.stop = stop
@@ -54,10 +58,12 @@ final class ReplayPlayer {
         private let nominal: Int64
         private let stop: EventDescriptor
         private let timer: TimerDescriptor
+        /// What is stated about the frame before.
+        private var picture: PictureDescription
         private var reader: any ReplayReader
         private let again: (() throws(SourceError) -> any ReplayReader)?
         private let onEnd: () -> SourceError
-        private let onChange: (any ReplayReader, Dimensions) -> SourceError
+        private let onChange: (any ReplayReader, PictureDescription) -> SourceError?
 
         /// The first frame of the pass is due then.
         private var passStart: Int64 = 0
@@ -68,14 +74,16 @@ final class ReplayPlayer {
 
         init(
             queue: VirtualQueue, layout: FrameLayout, nominal: Int64, stop: EventDescriptor, timer: TimerDescriptor,
-            reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?,
-            onEnd: @escaping () -> SourceError, onChange: @escaping (any ReplayReader, Dimensions) -> SourceError
+            picture: PictureDescription, reader: any ReplayReader,
+            again: (() throws(SourceError) -> any ReplayReader)?, onEnd: @escaping () -> SourceError,
+            onChange: @escaping (any ReplayReader, PictureDescription) -> SourceError?
         ) {
             self.queue = queue
             self.layout = layout
             self.nominal = nominal
             self.stop = stop
             self.timer = timer
+            self.picture = picture
             self.reader = reader
             self.again = again
             self.onEnd = onEnd
@@ -90,8 +98,11 @@ final class ReplayPlayer {
                     while let frame = try reader.next() {
                         let time = passStart + place(frame)
                         guard wait(until: time) else { return }
-                        // The slots and what is said of them are for others.
-                        if let size = frame.dimensions, size != layout.dimensions { throw onChange(reader, size) }
+                        if let other = frame.picture, other != picture {
+                            // The slots, or what is said of them, are for others.
+                            if let change = onChange(reader, other) { throw change }
+                            picture = other
+                        }
                         capture(frame, time)
                     }
                     guard let lastTime else {

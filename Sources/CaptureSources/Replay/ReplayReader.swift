@@ -23,8 +23,8 @@ struct ReplayFrame {
     /// Nanoseconds on the material's own clock; nil: it doesn't say.
     var time: Int64?
     var isDamaged: Bool
-    /// Pixels; nil: those of the material.
-    var dimensions: Dimensions?
+    /// nil: the material's.
+    var picture: PictureDescription?
 }
 
 extension ReplayMaterial {
@@ -52,8 +52,8 @@ private final class MovieReplayReader: ReplayReader {
     private let path: String
     private let reader: MovieReader
     private var image: ImageDescription?
-    /// Reads the size of Motion JPEG that is not decoded; nil: other material.
-    private let decompressor: JPEGDecompressor?
+    /// Reads what is stated in pictures that are not decoded; nil: they are.
+    private var stored: StoredPictures?
     private var last: ReplayFrame?
     private var isAgain = false
 
@@ -61,7 +61,7 @@ private final class MovieReplayReader: ReplayReader {
         self.path = path
         self.reader = reader
         self.image = image
-        decompressor = image == nil && reader.track.codec == .motionJPEG ? try? JPEGDecompressor() : nil
+        stored = image == nil ? StoredPictures(reader.track) : nil
     }
 
     func next() throws(SourceError) -> ReplayFrame? {
@@ -71,7 +71,7 @@ private final class MovieReplayReader: ReplayReader {
         }
         do throws(MediaError) {
             last = try reader.next().map { item in
-                ReplayFrame(time: item.time, isDamaged: item.isDamaged, dimensions: dimensions)
+                ReplayFrame(time: item.time, isDamaged: item.isDamaged, picture: picture)
             }
             return last
         } catch {
@@ -79,12 +79,9 @@ private final class MovieReplayReader: ReplayReader {
         }
     }
 
-    private var dimensions: Dimensions? {
-        guard let decompressor else {
-            return reader.pictureSize.map { Dimensions(width: $0.width, height: $0.height) }
-        }
-        return reader.withPacket { try? decompressor.header($0) }
-            .map { Dimensions(width: $0.width, height: $0.height) }
+    private var picture: PictureDescription? {
+        guard stored != nil else { return reader.picture }
+        return reader.withPacket { stored?.read($0) }
     }
 
     func goOn(_ description: FormatDescription) {

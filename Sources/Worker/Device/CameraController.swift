@@ -301,9 +301,9 @@ final class CameraController {
     }
 
     private func lost(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
-        if failure.kind == .changed {
+        if case .changed(let resolution) = failure.kind {
             logger.notice("\(failure.message)")
-            onSourceChanged?(true)
+            onSourceChanged?(resolution)
             return life.handle { $0.changed(at: $1) }
         }
         failed(what, failure, isOfStream: isOfStream)

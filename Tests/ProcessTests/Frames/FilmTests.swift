@@ -1,3 +1,4 @@
+import BusClient
 import BusProtocol
 import CameraBusTesting
 import Glibc
@@ -155,6 +156,66 @@ extension ProcessTests {
                 }
                 #expect(Set(streams.values.map(\.size)) == ["320x240", "640x480"] && streams.count >= 3, "\(streams)")
             }
+            try await bus.stop()
+        }
+
+        @Test(arguments: ["mp4", "mov", "mkv"])
+        func `other colours in the middle of a film are another stream with true headers`(
+            _ container: String
+        ) async throws {
+            let folder = try TemporaryDirectory()
+            let film = "\(folder.path)/film.\(container)"
+            let bus = try await BusHarness(virtual: 0, arguments: ["--replay", film])
+            var whole: [UInt8] = []
+            var wanted: [String: (native: [UInt8], rgb: [UInt8])] = [:]
+            for (matrix, range) in [("bt709", "tv"), ("smpte170m", "pc")] {
+                let part = "\(folder.path)/\(matrix).h264"
+                try await make(part, matrix, range, bus)
+                whole += try File.read(part, limit: 1 << 24)
+                try await ffmpeg(["-i", part, "-frames:v", "1", "-f", "rawvideo", "-y", "\(part).raw"], bus)
+                wanted["\(matrix) \(range == "pc" ? "full" : "video")"] = (
+                    try File.read("\(part).raw", limit: 1 << 24), try await pixels(part, bus)
+                )
+            }
+            try File.replace("\(folder.path)/whole.h264", with: whole, mode: 0o600)
+            let made = "\(folder.path)/made.\(container)"
+            try await ffmpeg(["-framerate", "10", "-i", "\(folder.path)/whole.h264", "-c", "copy", made], bus)
+            rename(made, film)
+            try await bus.wait(for: "state/device/film/") { $0?["connected"] == true }
+            let observer = try await bus.connect()
+            let messages = try await observer.watch(["event/device/film/"])
+            for rendition in ["native", "rgb", "stored"] {
+                if rendition == "stored" {
+                    let chosen = try await bus.run("camerabus", ["format", "film", "320x240", "--pixel", "H264"])
+                    #expect(chosen.status == 0, "\(chosen)")
+                }
+                let reader = try FrameReader(bus, "film", rendition == "stored" ? "native" : rendition)
+                var streams: [String: (kind: String, frames: Int)] = [:]
+                for _ in 0..<200 where streams.values.filter({ $0.frames > 3 }).count < 3 {
+                    let frame = try reader.next()
+                    let stream = try #require(frame.header["stream"]?.string)
+                    let words = [frame.header["yCbCrMatrix"], frame.header["colorRange"]]
+                    let kind = words.map { $0?.string ?? "" }.joined(separator: " ")
+                    #expect(streams[stream]?.kind ?? kind == kind, "one stream, one description")
+                    streams[stream] = (kind, (streams[stream]?.frames ?? 0) + 1)
+                    let payload = frame.payload.withUnsafeBytes { Array($0) }
+                    if rendition == "native" { #expect(payload == wanted[kind]?.native, "\(kind)") }
+                    for theirs in wanted.values where rendition == "rgb" {
+                        #expect(difference(payload, (Self.width, Self.height), from: theirs.rgb) <= 2)
+                    }
+                }
+                let kinds = Set(streams.values.map(\.kind))
+                #expect(kinds == (rendition == "rgb" ? ["gbr full"] : Set(wanted.keys)), "\(streams)")
+                #expect(streams.count >= 3, "\(streams)")
+            }
+            let event = try await Deadline.usual.limit("sourceChanged") {
+                for try await message in messages where message.json["event"] == "sourceChanged" {
+                    return message.json
+                }
+                throw TestingError("the events have ended")
+            }
+            #expect(event["resolution"] == false, "\(event)")
+            await observer.close()
             try await bus.stop()
         }
 
