@@ -70,8 +70,6 @@ public final class MovieReader {
     private var filter: UnsafeMutablePointer<AVBSFContext>?
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var frame: UnsafeMutablePointer<AVFrame>?
-    /// Finds the size of H.264 pictures without decoding them.
-    private var parser: UnsafeMutablePointer<AVCodecParserContext>?
     private var isDraining = false
     private let copier = PictureCopier()
 
@@ -108,7 +106,6 @@ public final class MovieReader {
         av_packet_free(&packet)
         av_frame_free(&frame)
         av_bsf_free(&filter)
-        if let parser { av_parser_close(parser) }
         avcodec_free_context(&codec)
     }
 
@@ -136,9 +133,6 @@ public final class MovieReader {
         try check("avcodec_parameters_copy", avcodec_parameters_copy(filter.pointee.par_in, parameters))
         filter.pointee.time_base_in = timeBase
         try check("av_bsf_init", av_bsf_init(filter))
-        codec = avcodec_alloc_context3(nil)
-        parser = av_parser_init(Int32(AV_CODEC_ID_H264.rawValue))
-        parser?.pointee.flags |= PARSER_FLAG_COMPLETE_FRAMES
     }
 
     private func check(_ operation: String, _ result: Int32) throws(MediaError) {
@@ -168,10 +162,7 @@ public final class MovieReader {
         for _ in 0..<Self.patience {
             if let filter {
                 let result = av_bsf_receive_packet(filter, packet)
-                if result == 0 {
-                    parse(packet)
-                    return item(of: packet)
-                }
+                if result == 0 { return item(of: packet) }
                 if result == cffmpeg_end_of_file() { return nil }
                 guard result == cffmpeg_again() else {
                     undecodable += 1
@@ -242,15 +233,6 @@ public final class MovieReader {
     public var picture: PictureDescription? {
         guard delivery == .pictures, let frame else { return nil }
         return PictureDescription(frame, shape: track.trackShape)
-    }
-
-    private func parse(_ packet: UnsafeMutablePointer<AVPacket>) {
-        guard let parser, let codec else { return }
-        var data: UnsafeMutablePointer<UInt8>?
-        var bytes: Int32 = 0
-        _ = av_parser_parse2(
-            parser, codec, &data, &bytes, packet.pointee.data, packet.pointee.size, packet.pointee.pts,
-            packet.pointee.dts, packet.pointee.pos)
     }
 
     /// Writes the last picture, converted and scaled if it has to be.
