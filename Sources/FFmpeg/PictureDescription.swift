@@ -8,6 +8,8 @@ public struct PictureDescription: Hashable, Sendable {
     public var color: ColorTags
     /// Square where nothing states it.
     public var pixelShape: PixelShape
+    /// As the picture itself says: EXIF data of JPEG, and H.264's message of the kind. nil: it doesn't.
+    public var turn: PictureTurn?
 
     public init(width: Int, height: Int, color: ColorTags, pixelShape: PixelShape) {
         self.width = width
@@ -21,5 +23,6 @@ public struct PictureDescription: Hashable, Sendable {
         self.init(
             width: Int(frame.pointee.width), height: Int(frame.pointee.height), color: ColorTags(frame),
             pixelShape: shape ?? PixelShape(frame.pointee.sample_aspect_ratio) ?? .square)
+        turn = PictureTurn(of: frame)
     }
 }

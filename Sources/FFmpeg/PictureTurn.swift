@@ -21,7 +21,18 @@ public struct PictureTurn: Hashable, Sendable {
         guard let data = av_stream_get_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, &bytes),
             bytes >= 9 * MemoryLayout<Int32>.size
         else { return }
-        let matrix = UnsafeRawPointer(data)
+        self.init(matrix: UnsafeRawPointer(data))
+    }
+
+    /// What a decoded picture says of itself; nil: nothing.
+    init?(of frame: UnsafeMutablePointer<AVFrame>) {
+        guard let data = av_frame_get_side_data(frame, AV_FRAME_DATA_DISPLAYMATRIX)?.pointee,
+            data.size >= 9 * MemoryLayout<Int32>.size, let matrix = data.data
+        else { return nil }
+        self.init(matrix: UnsafeRawPointer(matrix))
+    }
+
+    private init(matrix: UnsafeRawPointer) {
         func number(_ index: Int) -> Double {
             Double(matrix.loadUnaligned(fromByteOffset: index * MemoryLayout<Int32>.size, as: Int32.self)) / 65536
         }

@@ -21,8 +21,13 @@ struct ReplayMaterial {
     let pictures: [String]
     /// The movie's, or that of the first picture.
     let track: VideoTrack
-    /// How its pictures have to be turned to be upright: as a movie says it, or the first picture.
-    let orientation: PictureOrientation
+    /// How its pictures have to be turned to be upright: as a movie's track says it, or the first picture of a folder.
+    private let ownOrientation: PictureOrientation
+    /// The same, or what a movie's pictures say, where its track doesn't.
+    var orientation: PictureOrientation {
+        guard ownOrientation == .upright, pictures.isEmpty, let turn = picture.turn else { return ownOrientation }
+        return PictureOrientation(quarters: turn.quarters, isMirrored: turn.isMirrored)
+    }
     let frameDuration: FrameDuration
     /// What is stated about its pictures: what the track says, until others come.
     var picture: PictureDescription
@@ -48,7 +53,7 @@ struct ReplayMaterial {
         } catch {
             throw Self.unusable(first, error)
         }
-        orientation =
+        ownOrientation =
             pictures.isEmpty ? track.orientation : PictureFileOrientation.read(first, limit: Self.mostPictureBytes)
         let ownRate = !pictures.isEmpty ? nil : track.frameRate.flatMap { FrameDuration($0.denominator, $0.numerator) }
         frameDuration = Self.plausible(ownRate) ?? rate ?? FrameDuration(framesPerSecond: pictures.isEmpty ? 25 : 10)

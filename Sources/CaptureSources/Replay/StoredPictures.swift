@@ -2,14 +2,11 @@ import BusProtocol
 import CaptureCore
 import FFmpeg
 import Imaging
-import TurboJPEG
 
 /// Reads what is stated in a movie's pictures without decoding them.
 struct StoredPictures {
     private let track: VideoTrack
     private var picture: PictureDescription
-    /// Of Motion JPEG.
-    private let decompressor: JPEGDecompressor?
     /// Of H.264.
     private var sets = H264ParameterSets()
     private var sequence: H264SequenceParameters?
@@ -17,15 +14,15 @@ struct StoredPictures {
     init(_ track: VideoTrack) {
         self.track = track
         picture = track.picture
-        decompressor = track.codec == .motionJPEG ? try? JPEGDecompressor() : nil
     }
 
     /// - Parameter bytes: of the next picture.
     /// - Returns: what is stated about it; nil: it can't be read.
     mutating func read(_ bytes: UnsafeRawBufferPointer) -> PictureDescription? {
         guard track.codec == .h264 else {
-            guard let header = try? decompressor?.header(bytes) else { return nil }
-            (picture.width, picture.height) = (header.width, header.height)
+            guard let head = JPEGHead(bytes), let size = head.dimensions else { return nil }
+            (picture.width, picture.height) = (size.width, size.height)
+            picture.turn = head.orientation.map { PictureTurn(quarters: $0.quarters, isMirrored: $0.isMirrored) }
             return picture
         }
         sets.take(bytes)

@@ -519,6 +519,40 @@ import Testing
         #expect(try play(camera).frames.map(\.bytes) == [try File.read(path, limit: 1 << 20)])
     }
 
+    @Test(
+        "pictures of a film that say another turn end the stream, and are had when it is opened again",
+        arguments: [nil, .nv12] as [PixelFormat?])
+    func changingTurn(_ format: PixelFormat?) async throws {
+        let picture = "\(folder.path)/picture.jpg"
+        var whole: [UInt8] = []
+        for number in [1, 6, 3] {
+            _ = try await ffmpeg(["-f", "lavfi", "-i", "testsrc=size=64x48", "-frames:v", "1", picture])
+            try orient(picture, UInt8(number))
+            for _ in 0..<4 { whole += try File.read(picture, limit: 1 << 20) }
+        }
+        let path = "\(folder.path)/all.mjpeg"
+        try File.replace(path, with: whole, mode: 0o600)
+        let camera = camera(path, fps: 100)
+        _ = try camera.open()
+        if let format {
+            _ = try camera.setFormat(
+                FormatSelection(pixelFormat: format, dimensions: Dimensions(width: 64, height: 48)))
+        }
+        var seen: [String] = []
+        var end: SourceError?
+        while end?.kind != .disconnected, seen.count < 5 {
+            let described = try camera.open().orientation
+            let stated = try camera.formatDescription().orientation
+            #expect(described == stated)
+            let (frames, error) = try play(camera)
+            #expect(!frames.contains { $0.isCorrupt })
+            seen.append("\(frames.count) of \(stated.quarters * 90)")
+            end = error
+            camera.close()
+        }
+        #expect(seen == ["4 of 0", "4 of 90", "4 of 180"])
+    }
+
     /// Prints the picture as the file has it turned, in grey.
     private static let pillow = """
         import sys
