@@ -194,6 +194,8 @@ extension VideoEncoderSettings {
             return [("preset", preset), ("tune", "zerolatency"), ("forced-idr", "1")]
         case .ffv1:
             context.pointee.gop_size = 1
+            // libavcodec's version 3 loses pictures of one line or column: they have the first version that does.
+            guard min(width, height) > 1 else { return [] }
             context.pointee.level = 3
             // Damage costs a slice, and they are made at the same time. There are none smaller than a pixel.
             context.pointee.slices = width >= 64 && height >= 64 ? 4 : 1

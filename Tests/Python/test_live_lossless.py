@@ -81,6 +81,17 @@ class Lossless(LiveTestCase):
                 told = subprocess.run([*command, str(path)], capture_output=True, check=True, text=True).stdout
                 self.assertEqual(told.strip(), "4:3", path.name)
 
+    def test_pictures_of_one_line_or_column_are_lossless_too(self) -> None:
+        for width, height in ((1, 1), (1, 3), (3, 1), (2, 3)):
+            picture = numpy.arange(250, 250 - width * height, -1, numpy.uint8).reshape(height, width)
+            with self.client.create_source("line", width, height, "gray", fps=30) as source:
+                path = self.folder / f"line-{width}x{height}.mkv"
+                self.record(source, picture, path, "ffv1")
+                made = numpy.frombuffer(self.decoded(path, "gray"), numpy.uint8).reshape(-1, width * height)
+                # The first sample counts.
+                self.assertEqual(set(numpy.diff(made[:, 0])), {1}, path.name)
+                self.assertTrue((made[:, 1:] == picture.ravel()[1:]).all(), path.name)
+
     def test_the_shape_of_pixels_is_in_photos_and_pictures(self) -> None:
         stated = camerabus.FormatExtensions(pixelAspectRatio=Fraction(4, 3))
         picture = self.columns()
