@@ -61,6 +61,7 @@ final class JPEGPhotoEncoder {
 
     /// - Parameter facts: with the orientation that the file is to tell.
     func encode(_ frame: PhotoPicture, _ facts: PhotoFacts) throws(PhotoFileError) -> EncodedPhoto {
+        // What has odd markers may be decoded all the same, as it is for other readers.
         let camera = isCameras ? try cameraParts(frame) : nil
         let picture: JPEGParts
         if let camera, checker != nil, frame.zoom <= DigitalZoom.whole {
@@ -79,7 +80,8 @@ final class JPEGPhotoEncoder {
         )
     }
 
-    private func cameraParts(_ frame: PhotoPicture) throws(PhotoFileError) -> JPEGParts {
+    /// - Returns: nil: its markers make no sense.
+    private func cameraParts(_ frame: PhotoPicture) throws(PhotoFileError) -> JPEGParts? {
         let offset = layout.planes.first?.offset ?? 0
         guard offset >= 0, offset < frame.bytes.count else {
             throw .truncated(needed: offset + 1, delivered: frame.bytes.count)
@@ -88,7 +90,11 @@ final class JPEGPhotoEncoder {
         let isCompleted = try converting { () throws(ConversionError) in
             try JPEGStream.complete(jpeg, into: completed)
         }
-        return try JPEGParts(isCompleted ? completed.bytes : jpeg)
+        do throws(PhotoFileError) {
+            return try JPEGParts(isCompleted ? completed.bytes : jpeg)
+        } catch .damaged {
+            return nil
+        }
     }
 
     private func check(_ frame: PhotoPicture) throws(PhotoFileError) {

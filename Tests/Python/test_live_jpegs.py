@@ -176,6 +176,15 @@ class CameraJPEGs(LiveTestCase):
                         self.assertEqual(bytes(frame.payload), pictures[size])
                 self.assertGreaterEqual(len(streams), 3)
 
+    def test_a_segment_without_a_length_is_no_damage_for_anybody(self) -> None:
+        jpeg = self.picture.plain[:2] + b"\xff\xe1\x00\x01" + self.picture.plain[2:]
+        with self.sending(lambda _: jpeg) as device:
+            for lane, take in self.lanes(device):
+                # In the movie that stores it ffmpeg finds something to say of it.
+                if lane != "passThrough":
+                    with self.subTest(lane):
+                        self.judge(take(), lane)
+
     # By EXIF's number: how Pillow makes the stored pixels of an upright picture, and what the header says of them.
     TURNS = {
         1: (None, 0, False), 2: ("FLIP_LEFT_RIGHT", 0, True), 3: ("ROTATE_180", 180, False),

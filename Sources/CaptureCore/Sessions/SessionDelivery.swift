@@ -88,7 +88,8 @@ extension CaptureSession {
             else { return nil }
             resolved.activeVideoStabilizationMode = stabilization
             if connection.isEnabled, let pixelFormat = delivery.pixelFormat {
-                resolved.obstacle = output(connection.output)?.obstacle(pixelFormat, of: device)
+                let obstacle = output(connection.output)?.obstacle(pixelFormat, of: device)
+                resolved.obstacle = obstacle ?? resolved.obstacle
             }
             return resolved
         }
@@ -134,7 +135,15 @@ extension SessionOutput {
             resolved.why = "\(size) would be larger than the device's picture: \(turned)."
             size = size.fitted(into: turned)
         }
-        if ![.bgr, .rgb, .gray, .gray16, .rgb48].contains(rendition.encoding) { size = size.even }
+        let isExact = [.bgr, .rgb, .gray, .gray16, .rgb48].contains(rendition.encoding)
+        if !isExact, rendition.encoding != .jpeg || size != turned {
+            size = size.even
+            if size.width > turned.width || size.height > turned.height {
+                resolved.obstacle =
+                    "\(connection.input) delivers \(turned), and \(rendition.encoding.rawValue) needs two pixels on each "
+                    + "side; take rgb"
+            }
+        }
         (rendition.width, rendition.height) = (size.width, size.height)
         resolved.dimensions = size
         resolved.rendition = rendition

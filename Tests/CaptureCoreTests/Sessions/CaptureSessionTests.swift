@@ -148,6 +148,15 @@ import Testing
             } == ["jpeg:640x480@15;rotate=90;mirror", "bgr:180x240@15", "bgr:480x240@10", "native@15", nil])
         let sizes = session.deliveries(of: "front", delivery, position: .front, orientation: turned).map(\.dimensions)
         #expect(sizes.last == Dimensions(width: 480, height: 640), "what a photo shows")
+        let line = DemandDelivery(
+            rendition: base, dimensions: Dimensions(width: 1, height: 240), frameDuration: nil, pixelFormat: .rgb24)
+        let narrow = session.deliveries(of: "front", line, position: .back)
+        #expect(narrow[0].rendition?.description == "jpeg:240x1@15;rotate=90" && narrow[0].obstacle == nil)
+        #expect(narrow[1].rendition?.description == "bgr:1x240@15" && narrow[1].obstacle == nil)
+        var planar = session
+        try configure(&planar, [["addOutput": ["type": "videoData", "format": "nv12", "id": "planar"]]])
+        let obstacle = planar.deliveries(of: "front", line, position: .back).last?.obstacle
+        #expect(obstacle == "front delivers 1x240, and nv12 needs two pixels on each side; take rgb")
         // Another camera, another mirror.
         #expect(session.deliveries(of: "front", delivery, position: .back)[0].rendition?.isVideoMirrored == false)
     }
