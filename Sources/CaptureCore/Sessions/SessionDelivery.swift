@@ -140,8 +140,8 @@ extension SessionOutput {
             size = size.even
             if size.width > turned.width || size.height > turned.height {
                 resolved.obstacle =
-                    "\(connection.input) delivers \(turned), and \(rendition.encoding.rawValue) needs two pixels on each "
-                    + "side; take rgb"
+                    "\(connection.input) delivers \(turned), and \(rendition.encoding.rawValue) needs two pixels on "
+                    + "each side; take rgb"
             }
         }
         (rendition.width, rendition.height) = (size.width, size.height)

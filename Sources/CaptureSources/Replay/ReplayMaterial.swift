@@ -19,7 +19,7 @@ struct ReplayMaterial {
     let signature: Signature
     /// Those of a folder, in the order of their names; empty: it is a movie.
     let pictures: [String]
-    /// The movie's, or that of the first picture.
+    /// The movie's, or that of the first picture that can be read.
     let track: VideoTrack
     /// How its pictures have to be turned to be upright: as a movie's track says it, or the first picture of a folder.
     private let ownOrientation: PictureOrientation
@@ -35,6 +35,8 @@ struct ReplayMaterial {
 
     /// Pictures of a folder.
     static let maximumPictures = 100_000
+    /// That may come before one that can be read.
+    private static let mostUnreadable = 100
     private static let extensions: Set = ["jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff", "ppm", "pgm", "pnm"]
 
     /// - Parameter rate: of pictures, and of movies that don't say theirs.
@@ -44,19 +46,30 @@ struct ReplayMaterial {
         let (signature, isFolder) = try Self.look(path)
         self.signature = signature
         pictures = isFolder ? try Self.pictures(in: path) : Self.isPicture(path) ? [path] : []
-        let first = pictures.first ?? path
-        do throws(MediaError) {
-            let reader = try MovieReader(
-                first, delivers: .pictures, frameRate: rate.map { "\($0.denominator)/\($0.numerator)" })
-            track = reader.track
-            picture = track.picture
-        } catch {
-            throw Self.unusable(first, error)
-        }
+        let first: String
+        (first, track) = try Self.open(pictures.isEmpty ? [path] : pictures, rate: rate)
+        picture = track.picture
         ownOrientation =
             pictures.isEmpty ? track.orientation : PictureFileOrientation.read(first, limit: Self.mostPictureBytes)
         let ownRate = !pictures.isEmpty ? nil : track.frameRate.flatMap { FrameDuration($0.denominator, $0.numerator) }
         frameDuration = Self.plausible(ownRate) ?? rate ?? FrameDuration(framesPerSecond: pictures.isEmpty ? 25 : 10)
+    }
+
+    /// The first file that can be read. The pictures before it count as damaged when they have their turn.
+    private static func open(
+        _ paths: [String], rate: FrameDuration?
+    ) throws(SourceError) -> (path: String, track: VideoTrack) {
+        var failure: SourceError?
+        for path in paths.prefix(mostUnreadable + 1) {
+            do throws(MediaError) {
+                let reader = try MovieReader(
+                    path, delivers: .pictures, frameRate: rate.map { "\($0.denominator)/\($0.numerator)" })
+                return (path, reader.track)
+            } catch {
+                failure = failure ?? unusable(path, error)
+            }
+        }
+        throw failure ?? missing(paths.first ?? "", ENOENT)
     }
 
     // Some files tell the ticks of their clock.
