@@ -8,12 +8,15 @@ struct ActualPictures: Hashable {
     var color: ColorDescription?
     /// The same.
     var orientation: PictureOrientation?
+    /// The same.
+    var pixelAspectRatio: FormatExtensions.Ratio?
 
     func completed(_ description: FormatDescription) -> FormatDescription {
         var description = description
         description.dimensions = dimensions
         if let color { description.color = color }
         if let orientation { description.orientation = orientation }
+        if let pixelAspectRatio { description.extensions.pixelAspectRatio = pixelAspectRatio }
         return description
     }
 }

@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import CaptureSources
 import Imaging
@@ -75,8 +76,11 @@ struct H264Chain {
     func otherPictures(than layout: FrameLayout, _ stated: FrameLayout) -> ActualPictures? {
         guard let sequence = sets.current else { return nil }
         let color = sequence.completed(stated.description.color)
-        if sequence.dimensions == layout.dimensions, color == layout.description.color { return nil }
-        return ActualPictures(dimensions: sequence.dimensions, color: color)
+        // Drivers say nothing of it; a film's track counts more than its pictures.
+        let own = stated.description.extensions.pixelAspectRatio
+        let ratio = own == .one ? sequence.pixelAspectRatio ?? own : own
+        let actual = ActualPictures(dimensions: sequence.dimensions, color: color, pixelAspectRatio: ratio)
+        return actual.completed(layout.description) == layout.description ? nil : actual
     }
 
     private mutating func keep(_ beginning: H264Stream.Beginning, _ frame: UnsafeRawBufferPointer) {

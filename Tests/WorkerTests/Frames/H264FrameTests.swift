@@ -74,6 +74,23 @@ struct H264FrameTests {
         0x1E, 0x24, 0x4D, 0x40,
     ])
 
+    // 64x48 of pixels that are 4 wide and 3 high.
+    private static let wide = sets([
+        0x67, 0x42, 0xC0, 0x0A, 0xD9, 0x04, 0x7B, 0x0E, 0x10, 0, 0, 3, 0, 0x10, 0, 0, 3, 0x01, 0x40, 0xF1, 0x22, 0x64,
+        0x80,
+    ])
+
+    @Test("the shape of pixels that pictures state is in the header, as drivers say nothing of it")
+    func pixelShape() throws {
+        let worker = try worker([Self.wide + Self.key(1), Self.other(2)])
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        for _ in 0..<4 {
+            let frame = try subscriber.next { $0.topic == "frame/cam0/native/" }
+            #expect(frame.header["width"] == 64 && frame.header["pixelAspectRatio"] == "4:3")
+        }
+        #expect(bench.now.starts == 2)
+    }
+
     @Test("pictures of another size than the driver's are a stream with true headers")
     func otherSize() throws {
         let worker = try worker([Self.large + Self.key(1), Self.other(2)])
