@@ -119,9 +119,7 @@ public final class PictureCanvas {
 
 extension VideoTrack {
     /// How its pictures are turned to be upright.
-    public var orientation: PictureOrientation {
-        PictureOrientation(quarters: turn.quarters, isMirrored: turn.isMirrored)
-    }
+    public var orientation: PictureOrientation { PictureOrientation(turn) }
 
     /// Pixels of its pictures when they are upright and have square pixels.
     public var uprightDimensions: Dimensions { orientation.turned(squareDimensions) }

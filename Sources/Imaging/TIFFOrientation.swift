@@ -1,10 +1,10 @@
 public import CaptureCore
 
 /// Reads how the pixels of a TIFF file, and so of EXIF data, which are a kind of TIFF, have to be turned (tag 274).
-/// Allocates nothing, as it is asked for each picture of a JPEG stream.
+/// Allocates nothing: each picture of a JPEG stream is read.
 public enum TIFFOrientation {
     /// What stands before the TIFF in an `APP1` segment of JPEG.
-    static let exifHeader: [6 of UInt8] = [0x45, 0x78, 0x69, 0x66, 0, 0]
+    private static let exifHeader: [6 of UInt8] = [0x45, 0x78, 0x69, 0x66, 0, 0]
 
     /// - Parameter block: a TIFF, or EXIF data, with or without what stands before them in a JPEG.
     /// - Returns: nil: it doesn't say, or it is neither.
@@ -32,7 +32,7 @@ public enum TIFFOrientation {
         return nil
     }
 
-    static func isEXIF(_ block: UnsafeRawBufferPointer) -> Bool {
+    private static func isEXIF(_ block: UnsafeRawBufferPointer) -> Bool {
         guard block.count >= exifHeader.count else { return false }
         for index in exifHeader.indices where block[index] != exifHeader[index] { return false }
         return true

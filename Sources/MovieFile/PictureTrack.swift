@@ -113,15 +113,12 @@ final class PictureTrack {
     static let encodable: Set<PixelFormat> = [.i420, .nv12, .nv12FullRange, .yuyv, .uyvy]
 
     func add(to muxer: Muxer) throws(MediaError) {
-        func turn(_ description: FormatDescription) -> PictureTurn {
-            let orientation = description.orientation
-            return PictureTurn(quarters: orientation.quarters, isMirrored: orientation.isMirrored)
-        }
         func stored(_ stored: StoredVideo, _ description: FormatDescription) throws(MediaError) -> Muxer.Track {
             let size = description.dimensions
             return try muxer.addVideo(
                 stored, width: size.width, height: size.height, frameRate: frameRate,
-                color: ColorTags(description.color), pixelShape: PixelShape(description), turn: turn(description))
+                color: ColorTags(description.color), pixelShape: PixelShape(description),
+                turn: PictureTurn(description.orientation))
         }
         switch video {
         case .motionJPEG(let description): track = try stored(.motionJPEG, description)
@@ -132,7 +129,8 @@ final class PictureTrack {
         case .encoded(let layout, let settings):
             guard let encoder else { return }
             // What is encoded with loss comes upright.
-            track = try muxer.addTrack(encoder, turn: settings.codec == .ffv1 ? turn(layout.description) : .none)
+            let turn = PictureTurn(layout.description.orientation)
+            track = try muxer.addTrack(encoder, turn: settings.codec == .ffv1 ? turn : .none)
         }
     }
 

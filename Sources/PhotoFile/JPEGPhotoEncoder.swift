@@ -61,7 +61,6 @@ final class JPEGPhotoEncoder {
 
     /// - Parameter facts: with the orientation that the file is to tell.
     func encode(_ frame: PhotoPicture, _ facts: PhotoFacts) throws(PhotoFileError) -> EncodedPhoto {
-        // What has odd markers may be decoded all the same, as it is for other readers.
         let camera = isCameras ? try cameraParts(frame) : nil
         let picture: JPEGParts
         if let camera, checker != nil, frame.zoom <= DigitalZoom.whole {
@@ -80,7 +79,7 @@ final class JPEGPhotoEncoder {
         )
     }
 
-    /// - Returns: nil: its markers make no sense.
+    /// - Returns: nil: its markers are broken. A decoder may read it nevertheless, as it does for renditions.
     private func cameraParts(_ frame: PhotoPicture) throws(PhotoFileError) -> JPEGParts? {
         let offset = layout.planes.first?.offset ?? 0
         guard offset >= 0, offset < frame.bytes.count else {

@@ -51,12 +51,11 @@ struct PhotoEXIF {
         try set(data, .model, facts.model)
         try set(data, .software, facts.software)
         try data.set(.orientation, .shorts([UInt16(clamping: orientation)]))
-        // Nobody knows how large it will be; this is what the standard wants to stand there then. Of wide pixels there
-        // are fewer across an inch.
-        let high = EXIFRational(
-            UInt32(clamping: 72 * pixelAspectRatio.numerator), UInt32(clamping: pixelAspectRatio.denominator))
-        try data.set(.xResolution, .rationals([EXIFRational(72, 1)]))
-        try data.set(.yResolution, .rationals([high]))
+        let density = PixelDensity(pixelAspectRatio)
+        try data.set(.xResolution, .rationals([EXIFRational(UInt32(density.across), 1)]))
+        try data.set(
+            .yResolution,
+            .rationals([EXIFRational(UInt32(clamping: density.down.numerator), UInt32(density.down.denominator))]))
         try data.set(.resolutionUnit, .shorts([2]))
         try data.set(.yCbCrPositioning, .shorts([1]))
     }

@@ -90,11 +90,10 @@ final class PixelPhotoEncoder {
                     .photometricInterpretation,
                     .integer(isGrey ? PhotoFields.Photometric.blackIsZero : PhotoFields.Photometric.rgb)),
             ])
-        // Nobody knows how large it will be; this is what the standard wants to stand there then. Of wide pixels there
-        // are fewer across an inch.
-        let high = 72 * Double(pixelAspectRatio.numerator) / Double(pixelAspectRatio.denominator)
+        let density = PixelDensity(pixelAspectRatio)
         try file.set([
-            TIFFField(.xResolution, .number(72)), TIFFField(.yResolution, .number(high)),
+            TIFFField(.xResolution, .number(Double(density.across))),
+            TIFFField(.yResolution, .number(Double(density.down.numerator) / Double(density.down.denominator))),
             TIFFField(.resolutionUnit, .integer(2)),
         ])
         try file.set(fields.photo)

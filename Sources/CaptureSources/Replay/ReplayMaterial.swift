@@ -23,11 +23,8 @@ struct ReplayMaterial {
     let track: VideoTrack
     /// How its pictures have to be turned to be upright: as a movie's track says it, or the first picture of a folder.
     private let ownOrientation: PictureOrientation
-    /// The same, or what a movie's pictures say, where its track doesn't.
-    var orientation: PictureOrientation {
-        guard ownOrientation == .upright, pictures.isEmpty, let turn = picture.turn else { return ownOrientation }
-        return PictureOrientation(quarters: turn.quarters, isMirrored: turn.isMirrored)
-    }
+    /// The same, or what a movie's pictures say of themselves.
+    var orientation: PictureOrientation { picture.turn.map { PictureOrientation($0) } ?? ownOrientation }
     let frameDuration: FrameDuration
     /// What is stated about its pictures: what the track says, until others come.
     var picture: PictureDescription

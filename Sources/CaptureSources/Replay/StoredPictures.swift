@@ -22,7 +22,7 @@ struct StoredPictures {
         guard track.codec == .h264 else {
             guard let head = JPEGHead(bytes), let size = head.dimensions else { return nil }
             (picture.width, picture.height) = (size.width, size.height)
-            picture.turn = head.orientation.map { PictureTurn(quarters: $0.quarters, isMirrored: $0.isMirrored) }
+            picture.turn = head.orientation.map { PictureTurn($0) }
             return picture
         }
         sets.take(bytes)

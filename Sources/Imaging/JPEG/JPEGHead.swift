@@ -8,7 +8,7 @@ public struct JPEGHead {
     public private(set) var dimensions: Dimensions?
     /// How its pixels have to be turned, as its EXIF data say; nil: they don't, or there are none.
     public private(set) var orientation: PictureOrientation?
-    /// Where the first scan (`SOS`) begins; nil: there is none, or the markers before it make no sense.
+    /// Where the first scan (`SOS`) begins; nil: the picture has no scan, or broken markers before it.
     private(set) var scan: Int?
     /// Huffman tables (`DHT`), or the conditioning of an arithmetic coder.
     private(set) var hasTables = false
@@ -25,8 +25,7 @@ public struct JPEGHead {
             if segment.isFrame, dimensions == nil { dimensions = segment.dimensions(in: jpeg) }
             // Data may be spread over segments: the first one has what is asked for.
             if segment.isAPP1, orientation == nil {
-                let contents = UnsafeRawBufferPointer(rebasing: jpeg[segment.contents])
-                if TIFFOrientation.isEXIF(contents) { orientation = TIFFOrientation.read(contents) }
+                orientation = TIFFOrientation.read(UnsafeRawBufferPointer(rebasing: jpeg[segment.contents]))
             }
         }
     }
