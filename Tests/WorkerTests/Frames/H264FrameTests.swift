@@ -116,7 +116,7 @@ struct H264FrameTests {
         #expect(bench.now.starts == 2)
     }
 
-    @Test("no picture of another size, or with other colours, comes under the header of those before it")
+    @Test("no picture of another size, or with other colours, comes under an old header")
     func changesOnTheWay() throws {
         for other in [Self.large, Self.colourful] {
             let worker = try worker([
