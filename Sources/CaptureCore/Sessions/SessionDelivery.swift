@@ -7,7 +7,7 @@ public struct SessionDelivery: Hashable, Sendable {
     public var kind: SessionOutput.Kind
     /// What to subscribe to; nil: the output has no topic, or its connection is off.
     public var rendition: Rendition?
-    /// Of the pictures as they come; of those that photos and movies show.
+    /// Of the pictures that a topic delivers, or that a photo or movie shows.
     public var dimensions: Dimensions
     /// nil: the driver doesn't tell.
     public var frameRate: Double?

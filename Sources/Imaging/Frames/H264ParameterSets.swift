@@ -1,12 +1,12 @@
 /// The parameter sets of an H.264 stream as they come, and which of them its pictures have (ITU-T H.264, 7.4.1.2.1).
 public struct H264ParameterSets {
-    /// What is said of the last picture; nil: no set has come that can be read.
+    /// The set of the last picture; nil: there was no set yet that can be read.
     public private(set) var current: H264SequenceParameters?
 
     private var sequences = [H264SequenceParameters?](repeating: nil, count: 32)
     /// Which of ``sequences`` the parameter sets of pictures name.
     private var pictures = [UInt8?](repeating: nil, count: 256)
-    /// Holds where a picture names none that has come.
+    /// Stands in for a set that a picture names and that is missing.
     private var newest: H264SequenceParameters?
 
     public init() {}

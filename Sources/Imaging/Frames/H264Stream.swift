@@ -42,7 +42,7 @@ public enum H264Stream {
         var payload: Range<Int>
     }
 
-    /// Goes on to the first part of the picture, for which all of the rest is taken.
+    /// Calls the body with each unit before the picture, and with the picture's first one, which gets all of the rest.
     static func forEachUnit(upToPictureOf frame: UnsafeRawBufferPointer, _ body: (Unit) -> Void) {
         var next = nextStart(in: frame, from: 0)
         while let start = next, start.payload < frame.count {

@@ -108,7 +108,7 @@ final class RecorderMailbox: Sendable {
     // MARK: From the receiving threads
 
     func set(_ plan: PictureTrackPlan) { state.withLock { $0.picture = plan } }
-    /// Replaces the input of the same number and form, of which no sample has come.
+    /// Replaces the input of the same number and form, which has delivered no sample yet.
     func set(_ input: Input) {
         state.withLock { state in
             state.inputs.removeAll { $0.number == input.number && $0.form == input.form }
