@@ -209,7 +209,8 @@ struct CameraBusWorker: StartedCommand {
         if let facts, let uniqueId { return PluggedCamera(uniqueID: uniqueId, facts: facts) }
         if let replay = replayDescription {
             return ReplayCamera(
-                replay.identity, path: replay.path, loops: replay.loops, frameDuration: replay.frameDuration)
+                replay.identity, path: replay.path, loops: replay.loops, frameDuration: replay.frameDuration,
+                maxGap: replay.maxGap)
         }
         if let source = clientSource, let push {
             let group = group.flatMap { CurrentProcess.groupID(named: $0) }

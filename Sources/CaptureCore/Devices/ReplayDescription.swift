@@ -10,12 +10,17 @@ public struct ReplayDescription: Hashable, Sendable {
     public var loops: Bool
     /// Of pictures, and of movies that don't say theirs; nil: ten pictures, or 25 frames of a movie, a second.
     public var frameDuration: FrameDuration?
+    /// Nanoseconds that a pause between two frames of a movie lasts at most; nil: as long as in the movie.
+    public var maxGap: Int64?
 
-    public init(name: String, path: String, loops: Bool = true, frameDuration: FrameDuration? = nil) {
+    public init(
+        name: String, path: String, loops: Bool = true, frameDuration: FrameDuration? = nil, maxGap: Int64? = nil
+    ) {
         self.name = name
         self.path = path
         self.loops = loops
         self.frameDuration = frameDuration
+        self.maxGap = maxGap
     }
 
     /// The name of a file, without its folder and what stands behind its last dot.
@@ -36,11 +41,11 @@ public struct ReplayDescription: Hashable, Sendable {
             bus: "replay:\(Self.name(of: path))")
     }
 
-    /// {name, path, loop, frameDuration?}
+    /// {name, path, loop, frameDuration?, maxGap?}
     public var json: JSONValue {
         .members([
             "name": .string(name), "path": .string(path), "loop": .bool(loops),
-            "frameDuration": frameDuration.map { .string($0.description) },
+            "frameDuration": frameDuration.map { .string($0.description) }, "maxGap": maxGap.map(JSONValue.integer),
         ])
     }
 
@@ -50,6 +55,7 @@ public struct ReplayDescription: Hashable, Sendable {
         }
         self.init(
             name: name, path: path, loops: loops,
-            frameDuration: json["frameDuration"]?.string.flatMap { FrameDuration($0) })
+            frameDuration: json["frameDuration"]?.string.flatMap { FrameDuration($0) },
+            maxGap: json["maxGap"]?.integer.flatMap { $0 > 0 ? $0 : nil })
     }
 }

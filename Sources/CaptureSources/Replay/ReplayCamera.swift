@@ -15,6 +15,7 @@ public final class ReplayCamera: UncontrolledSource {
     private let path: String
     private let loops: Bool
     private let rate: FrameDuration?
+    private let maxGap: Int64?
     private var material: ReplayMaterial?
     private var selection: FormatSelection?
     private var player: ReplayPlayer?
@@ -24,11 +25,16 @@ public final class ReplayCamera: UncontrolledSource {
     ///   - path: of a movie, or of a folder with pictures, which are taken in the order of their names.
     ///   - loops: from the beginning again at the end.
     ///   - frameDuration: of pictures (nil: ten a second), and of movies that don't say theirs (nil: 25 a second).
-    public init(_ identity: DeviceIdentity, path: String, loops: Bool, frameDuration: FrameDuration? = nil) {
+    ///   - maxGap: nanoseconds that a pause between two frames of a movie lasts at most; nil: as long as in the movie.
+    public init(
+        _ identity: DeviceIdentity, path: String, loops: Bool, frameDuration: FrameDuration? = nil,
+        maxGap: Int64? = nil
+    ) {
         self.identity = identity
         self.path = path
         self.loops = loops
         rate = frameDuration
+        self.maxGap = maxGap
     }
 
     deinit { player?.end() }
@@ -131,7 +137,8 @@ public final class ReplayCamera: UncontrolledSource {
             return try material.reader(description)
         }
         player = try ReplayPlayer(
-            queue, layout, material.frameDuration, material.picture, reader: reader, again: loops ? again : nil,
+            queue, layout, material.frameDuration, maxGap: maxGap, material.picture, reader: reader,
+            again: loops ? again : nil,
             onEnd: {
                 state.ended = material.signature
                 return Self.ended(path)

@@ -14,11 +14,12 @@ final class ReplayPlayer {
 
     /// Nanoseconds that a frame may be late before the times of those that follow are put off.
     private static let patience: Int64 = 1_000_000_000
-    /// A gap in a material's clock that is no gap between frames, nanoseconds; and in frames.
-    private static let longestGap: Int64 = 2_000_000_000
-    private static let gapFrames: Int64 = 4
+    /// Nanoseconds between two frames: a material's clock that goes on by more is damaged, and no film pauses so long.
+    private static let longestGap: Int64 = 86_400_000_000_000
 
     /// - Parameters:
+    ///   - maxGap: nanoseconds that pass between two frames at most, but no less than the duration; nil: as long as the
+    ///     material's clock says.
     ///   - picture: what is stated about the frames.
     ///   - reader: the first pass.
     ///   - again: begins another pass; nil: there is one only.
@@ -26,15 +27,15 @@ final class ReplayPlayer {
     ///   - onChange: told likewise that something else is stated about the frames that come next; nil: that changes
     ///     nothing in what the queue gets.
     init(
-        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, _ picture: PictureDescription,
-        reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?,
+        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, maxGap: Int64? = nil,
+        _ picture: PictureDescription, reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?,
         onEnd: @escaping () -> SourceError,
         onChange: @escaping (any ReplayReader, PictureDescription) -> SourceError?
     ) throws(SourceError) {
         do throws(SystemError) {
             let stop = try EventDescriptor()
             let run = Run(
-                queue: queue, layout: layout, nominal: max(1_000_000, duration.nanoseconds), stop: stop,
+                queue: queue, layout: layout, nominal: max(1_000_000, duration.nanoseconds), maxGap: maxGap, stop: stop,
                 timer: try TimerDescriptor(), picture: picture, reader: reader, again: again, onEnd: onEnd,
                 onChange: onChange)
             thread = try NamedThread(name: "replay") { run.play() }
@@ -56,6 +57,7 @@ final class ReplayPlayer {
         private let queue: VirtualQueue
         private let layout: FrameLayout
         private let nominal: Int64
+        private let maxGap: Int64
         private let stop: EventDescriptor
         private let timer: TimerDescriptor
         /// What is stated about the frame before.
@@ -73,14 +75,15 @@ final class ReplayPlayer {
         private var sequence: UInt64 = 0
 
         init(
-            queue: VirtualQueue, layout: FrameLayout, nominal: Int64, stop: EventDescriptor, timer: TimerDescriptor,
-            picture: PictureDescription, reader: any ReplayReader,
+            queue: VirtualQueue, layout: FrameLayout, nominal: Int64, maxGap: Int64?, stop: EventDescriptor,
+            timer: TimerDescriptor, picture: PictureDescription, reader: any ReplayReader,
             again: (() throws(SourceError) -> any ReplayReader)?, onEnd: @escaping () -> SourceError,
             onChange: @escaping (any ReplayReader, PictureDescription) -> SourceError?
         ) {
             self.queue = queue
             self.layout = layout
             self.nominal = nominal
+            self.maxGap = max(nominal, maxGap ?? .max)
             self.stop = stop
             self.timer = timer
             self.picture = picture
@@ -128,8 +131,9 @@ final class ReplayPlayer {
                 var step = nominal
                 if let stamp = frame.time, let lastStamp {
                     let (difference, isTooLarge) = stamp.subtractingReportingOverflow(lastStamp)
-                    let longest = max(ReplayPlayer.longestGap, nominal &* ReplayPlayer.gapFrames)
-                    if !isTooLarge, difference > 0, difference <= longest { step = difference }
+                    if !isTooLarge, (1...ReplayPlayer.longestGap).contains(difference) {
+                        step = min(difference, maxGap)
+                    }
                 }
                 time = lastTime + step
             }

@@ -17,7 +17,9 @@ extension Configuration {
         let loops = try entry.boolean("loop") ?? true
         var duration: FrameDuration?
         if let rate = try entry.number("fps", 0.01...1000) { duration = FrameDuration(framesPerSecond: rate) }
-        return try checked(ReplayDescription(name: name, path: path, loops: loops, frameDuration: duration), others)
+        let maxGap = try entry.number("max_gap", 0.001...3600).map { Int64($0 * 1_000_000_000) }
+        return try checked(
+            ReplayDescription(name: name, path: path, loops: loops, frameDuration: duration, maxGap: maxGap), others)
     }
 
     static func checked(

@@ -191,7 +191,11 @@ final class WorkerHandle {
 
     // A client sends frames when it has some.
     private var silenceLimitMilliseconds: Int {
-        if case .client = device.source { 0 } else { launch.silenceLimitMilliseconds }
+        switch device.source {
+        // A program sends when it has something, and films have pauses.
+        case .client, .replay: 0
+        default: launch.silenceLimitMilliseconds
+        }
     }
 
     private var arguments: [String] {

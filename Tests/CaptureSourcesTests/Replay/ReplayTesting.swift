@@ -41,11 +41,11 @@ extension ReplayTesting {
         return path
     }
 
-    func camera(_ path: String, loops: Bool = false, fps: Int? = nil) -> ReplayCamera {
+    func camera(_ path: String, loops: Bool = false, fps: Int? = nil, maxGap: Int64? = nil) -> ReplayCamera {
         let description = ReplayDescription(name: "a replay", path: path)
         return ReplayCamera(
             description.identity, path: path, loops: loops,
-            frameDuration: fps.map { FrameDuration(framesPerSecond: $0) })
+            frameDuration: fps.map { FrameDuration(framesPerSecond: $0) }, maxGap: maxGap)
     }
 
     /// Plays to the end, or so many frames, all of which find a slot.

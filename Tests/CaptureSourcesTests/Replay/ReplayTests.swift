@@ -131,6 +131,20 @@ import Testing
         #expect(played.map { ($0.time - begin + 500_000) / 1_000_000 } == [0, 25, 125, 150, 175])
     }
 
+    @Test("pauses of a film are kept, or shortened", arguments: [nil, 200_000_000])
+    func pauses(_ most: Int64?) async throws {
+        let even = try await movie("e.mkv", ["-c:v", "ffv1"], frames: 5, rate: "40")
+        let paused = "\(folder.path)/p.mkv"
+        let filter = "setpts=if(gte(N\\,3)\\,N*25+2475\\,N*25)/1000/TB"
+        _ = try await ffmpeg(["-i", even, "-vf", filter, "-vsync", "passthrough", "-c:v", "ffv1", paused])
+        let camera = camera(paused, maxGap: most)
+        _ = try camera.open()
+        let frames = try play(camera).frames
+        let begin = try #require(frames.first?.time)
+        let pause = most.map { $0 / 1_000_000 } ?? 2500
+        #expect(frames.map { ($0.time - begin + 500_000) / 1_000_000 } == [0, 25, 50, 50 + pause, 75 + pause])
+    }
+
     @Test("it begins again without a gap where it is to")
     func loops() async throws {
         let path = try await movie("a.y4m", ["-pix_fmt", "yuv420p"], frames: 3)
