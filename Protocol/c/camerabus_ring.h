@@ -155,6 +155,7 @@ struct camerabus_ring_frame {
     uint64_t skipped; /* frames between the one before and this one that were left out */
     uint64_t sequence, capture_sequence;
     int64_t monotonic, realtime; /* nanoseconds of CLOCK_MONOTONIC and CLOCK_REALTIME */
+    int64_t presentation; /* when the picture is shown, where frames come as they are decoded; else monotonic */
     uint64_t generation, dropped;
     uint32_t bytes;
     uint32_t source;      /* 0 startOfExposure, 1 endOfFrame, 2 dequeue; of sound 0 status, 2 read */
@@ -406,7 +407,8 @@ static inline int camerabus_ring_poll(
         frame->bytes = (uint32_t)copy[7];
         frame->source = flags & 3;
         frame->keyframe = flags & 32 ? (flags & 64) != 0 : -1;
-        frame->zoom = (int)((flags >> 8) & 0x1FFFF);
+        frame->presentation = frame->monotonic + (flags & 32 ? (int64_t)(flags >> 8) * 1000 : 0);
+        frame->zoom = flags & 32 ? 1000 : (int)((flags >> 8) & 0x1FFFF);
         if (frame->zoom < 1000) frame->zoom = 1000;
         ring->last = frame->number;
         if (frame->source == 3 || frame->bytes < ring->least_bytes || frame->bytes > ring->plan.slot_bytes ||

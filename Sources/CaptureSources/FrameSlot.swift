@@ -14,6 +14,9 @@ public final class FrameSlot: @unchecked Sendable {
     @exclusivity(unchecked) public var captureSequence: UInt64 = 0
     /// CLOCK_MONOTONIC, nanoseconds.
     @exclusivity(unchecked) public var monotonicTime: Int64 = 0
+    /// Nanoseconds from ``monotonicTime`` to when the picture is shown, of compressed pictures that come in the order
+    /// in which they are decoded (`CMSampleBuffer`'s decode and presentation time stamps); else 0.
+    @exclusivity(unchecked) public var presentationDelay: Int64 = 0
     /// The device says that the picture is damaged (`V4L2_BUF_FLAG_ERROR`).
     @exclusivity(unchecked) public var isCorrupt = false
 
@@ -28,13 +31,15 @@ public final class FrameSlot: @unchecked Sendable {
         public var bytesUsed: [Int]
         public var captureSequence: UInt64
         public var monotonicTime: Int64
+        public var presentationDelay: Int64
         public var isCorrupt: Bool
     }
 
     /// All metadata of the frame, read at once.
     public var metadata: Metadata {
         Metadata(
-            bytesUsed: bytesUsed, captureSequence: captureSequence, monotonicTime: monotonicTime, isCorrupt: isCorrupt)
+            bytesUsed: bytesUsed, captureSequence: captureSequence, monotonicTime: monotonicTime,
+            presentationDelay: presentationDelay, isCorrupt: isCorrupt)
     }
 }
 

@@ -72,7 +72,7 @@ public final class MovieCopier {
     /// How long what was copied is, nanoseconds.
     public var duration: Int64 { end }
 
-    /// Copies the movies, and ends the file.
+    /// Copies the movies, and ends the file. Its date is that of the first.
     ///
     /// - Parameters:
     ///   - paths: of plain files that can be joined.
@@ -101,6 +101,7 @@ public final class MovieCopier {
             try PictureTurn.copy(from: track, to: copy)
         }
         if let cover { try addCover(cover) }
+        if let output { CreationDate(of: tracks.input.format)?.write(to: output) }
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
         av_dict_set(&options, "write_tmcd", "0", 0)
@@ -164,15 +165,20 @@ public final class MovieCopier {
             }
             let (from, to) = (tracks.all[number].pointee.time_base, target.pointee.time_base)
             let offset = av_rescale_q(start - tracks.start, Self.second, to)
-            if packet.pointee.dts == cffmpeg_no_time() { packet.pointee.dts = packet.pointee.pts }
+            // Of Matroska it isn't known when the first ones are decoded.
+            let isUnknown = packet.pointee.dts == cffmpeg_no_time()
+            if isUnknown { packet.pointee.dts = packet.pointee.pts }
             guard packet.pointee.dts != cffmpeg_no_time() else { continue }
             try Self.check(packet, from, after: tracks.start, since: start)
             av_packet_rescale_ts(packet, from, to)
-            let stamp = packet.pointee.dts + offset
-            let delay = packet.pointee.pts == cffmpeg_no_time() ? 0 : max(0, packet.pointee.pts - packet.pointee.dts)
+            let shown = packet.pointee.pts == cffmpeg_no_time() ? packet.pointee.dts + offset : packet.pointee.pts + offset
             let last = lastStamps[number]
-            packet.pointee.dts = last == .min ? max(0, stamp) : max(stamp, last + 1)
-            packet.pointee.pts = packet.pointee.dts + delay
+            let waiting = Int64(tracks.all[number].pointee.codecpar?.pointee.video_delay ?? 0)
+            var stamp = packet.pointee.dts + offset
+            if isUnknown, waiting > 0 { stamp = last == .min ? shown - waiting * steps[number] : last + steps[number] }
+            // Pictures that are not in the order in which they are shown are decoded before the movie begins.
+            packet.pointee.dts = max(stamp, last != .min ? last + 1 : shown > stamp ? .min : 0)
+            packet.pointee.pts = max(shown, packet.pointee.dts)
             if last != .min { steps[number] = packet.pointee.dts - last }
             let lasts = packet.pointee.duration > 0 ? packet.pointee.duration : steps[number]
             try write(packet, to: number, lasts)

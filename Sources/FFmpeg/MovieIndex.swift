@@ -13,6 +13,9 @@ public enum MovieIndex {
         public var samples: Int
     }
 
+    /// Those that an index can have.
+    public static let mostSamples = 4_000_000
+
     /// Looks through the fragments of a file.
     ///
     /// - Parameter length: so much of it counts, bytes.
@@ -24,12 +27,15 @@ public enum MovieIndex {
     /// - Parameters:
     ///   - descriptor: of a file that ends with a whole fragment, open for reading and writing.
     ///   - lastPicture: how long the last picture is shown, nanoseconds; nil: as long as the one before it.
+    ///   - delays: of each picture, nanoseconds from when it is decoded to when it is shown; empty: they are all 0;
+    ///     nil: they are not known.
     ///   - mostSamples: the index of a file with more of them would take too much memory.
     /// - Returns: false when the file was left as it was, since it is another kind of file or has too many samples.
     /// - Throws: also when there is no room on the disk, or the heads of its fragments are damaged; then, too, the file
     ///   is what it was.
     public static func complete(
-        _ descriptor: Int32, as container: MovieContainer, lastPicture: Int64? = nil, mostSamples: Int = 4_000_000
+        _ descriptor: Int32, as container: MovieContainer, lastPicture: Int64? = nil, delays: [Int64]? = nil,
+        mostSamples: Int = mostSamples
     ) throws(MediaError) -> Bool {
         var status = stat()
         guard container != .matroska, fstat(descriptor, &status) == 0 else { return false }
@@ -37,9 +43,9 @@ public enum MovieIndex {
         // The old index has to be the second box, with room for the head of a body that reaches over it.
         guard let start = secondBox(descriptor, length) else { return false }
         let movie = try FragmentedMovie(descriptor, length: length)
-        guard (1...mostSamples).contains(movie.contents.samples) else { return false }
+        guard (1...mostSamples).contains(movie.contents.samples), try movie.knows(delays) else { return false }
         do throws(MediaError) {
-            try movie.writeIndex(descriptor, container, behind: length, lastPicture)
+            try movie.writeIndex(descriptor, container, behind: length, lastPicture, delays ?? [])
             try check("fsync", fsync(descriptor))
         } catch {
             _ = ftruncate(descriptor, Int(length))
@@ -115,7 +121,8 @@ private final class FragmentedMovie {
     }
 
     func writeIndex(
-        _ descriptor: Int32, _ container: MovieContainer, behind length: Int64, _ lastPicture: Int64?
+        _ descriptor: Int32, _ container: MovieContainer, behind length: Int64, _ lastPicture: Int64?,
+        _ delays: [Int64]
     ) throws(MediaError) {
         let result = try DescriptorStream(descriptor, writes: true, length: length, keeping: length)
         var output: UnsafeMutablePointer<AVFormatContext>?
@@ -148,16 +155,29 @@ private final class FragmentedMovie {
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
         av_dict_set(&options, "write_tmcd", "0", 0)
-        if container == .mov, copyTags(to: output) { av_dict_set(&options, "movflags", Muxer.tagFlag, 0) }
+        if copyTags(to: output), container == .mov { av_dict_set(&options, "movflags", Muxer.tagFlag, 0) }
         try MediaError.check("avformat_write_header", avformat_write_header(output, &options))
         for (number, track) in tracks.enumerated() {
-            try copySamples(of: track, number, to: output, packet, pb, lastPicture)
+            try copySamples(of: track, number, to: output, packet, pb, lastPicture, Self.isPicture(track) ? delays : [])
         }
         avio_seek(pb, length, SEEK_SET)
         let end = av_write_trailer(output)
         avio_flush(pb)
         if let failure = result.failure { throw MediaError("av_write_trailer", cffmpeg_error(failure)) }
         try MediaError.check("av_write_trailer", end)
+    }
+
+    private static func isPicture(_ track: UnsafeMutablePointer<AVStream>) -> Bool {
+        track.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO
+    }
+
+    /// Whether these are the delays of all pictures. libavformat knows them only of those that it has read.
+    func knows(_ delays: [Int64]?) throws(MediaError) -> Bool {
+        guard let picture = tracks.first(where: Self.isPicture) else { return true }
+        if let delays { return delays.isEmpty || delays.count == Int(avformat_index_get_entries_count(picture)) }
+        guard picture.pointee.codecpar.pointee.codec_id == AV_CODEC_ID_H264 else { return true }
+        try MediaError.check("avformat_find_stream_info", avformat_find_stream_info(format, nil))
+        return picture.pointee.codecpar.pointee.video_delay == 0
     }
 
     // The new index has what the old one says of the file beside its tracks.
@@ -167,16 +187,15 @@ private final class FragmentedMovie {
             av_dict_set(&output.pointee.metadata, tag.pointee.key, tag.pointee.value, 0)
             last = tag
         }
-        if let time = av_dict_get(format?.pointee.metadata, "creation_time", nil, 0) {
-            av_dict_set(&output.pointee.metadata, "creation_time", time.pointee.value, 0)
-        }
+        if let format { CreationDate(of: format)?.write(to: output) }
         return last != nil
     }
 
     // The muxer notes where it writes a sample, and that is where the sample is already.
     private func copySamples(
         of track: UnsafeMutablePointer<AVStream>, _ number: Int, to output: UnsafeMutablePointer<AVFormatContext>,
-        _ packet: UnsafeMutablePointer<AVPacket>, _ pb: UnsafeMutablePointer<AVIOContext>, _ lastPicture: Int64?
+        _ packet: UnsafeMutablePointer<AVPacket>, _ pb: UnsafeMutablePointer<AVIOContext>, _ lastPicture: Int64?,
+        _ delays: [Int64]
     ) throws(MediaError) {
         let count = avformat_index_get_entries_count(track)
         var largest: Int32 = 1
@@ -186,6 +205,10 @@ private final class FragmentedMovie {
         }
         defer { av_free(zeros) }
         var duration: Int64 = 0
+        let base = track.pointee.time_base
+        func ticks(_ time: Int64) -> Int64 { av_rescale_q(time, AVRational(num: 1, den: 1_000_000_000), base) }
+        // The first picture is shown when the movie begins.
+        let start = delays.first.map { (avformat_index_get_entry(track, 0)?.pointee.timestamp ?? 0) + ticks($0) } ?? 0
         for index in 0..<count {
             guard let entry = avformat_index_get_entry(track, index)?.pointee else { continue }
             // A damaged head may tell of samples that the file doesn't have: an index of them would make it much
@@ -196,16 +219,15 @@ private final class FragmentedMovie {
             if let next = avformat_index_get_entry(track, index + 1)?.pointee {
                 let (step, isFar) = next.timestamp.subtractingReportingOverflow(entry.timestamp)
                 duration = isFar ? 0 : max(0, step)
-            } else if let lastPicture, track.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO {
-                let base = track.pointee.time_base
+            } else if let lastPicture, Self.isPicture(track) {
                 duration = max(1, av_rescale(lastPicture, Int64(base.den), Int64(base.num) * 1_000_000_000))
             }
             avio_seek(pb, entry.pos, SEEK_SET)
             av_packet_unref(packet)
             packet.pointee.data = zeros.assumingMemoryBound(to: UInt8.self)
             packet.pointee.size = entry.size
-            packet.pointee.pts = entry.timestamp
-            packet.pointee.dts = entry.timestamp
+            packet.pointee.dts = entry.timestamp - start
+            packet.pointee.pts = packet.pointee.dts + (delays.isEmpty ? 0 : ticks(delays[Int(index)]))
             packet.pointee.duration = duration
             packet.pointee.flags = entry.flags & AVINDEX_KEYFRAME != 0 ? AV_PKT_FLAG_KEY : 0
             packet.pointee.stream_index = Int32(number)

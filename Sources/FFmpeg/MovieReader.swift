@@ -51,8 +51,11 @@ public final class MovieReader {
     /// A packet or picture that has been read.
     public struct Item: Hashable, Sendable {
         /// Nanoseconds on the file's own clock, less than a hundred years of them; nil: the file doesn't say, or it is
-        /// damaged.
+        /// damaged. Of a packet that is when it is decoded (DTS), and in its turn in the file.
         public var time: Int64?
+        /// Nanoseconds from then to when its picture is shown (PTS); 0 where pictures are stored in the order in which
+        /// they are shown.
+        public var presentationDelay: Int64 = 0
         /// The decoder, or the container, says that it is damaged.
         public var isDamaged: Bool
     }
@@ -71,6 +74,8 @@ public final class MovieReader {
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var frame: UnsafeMutablePointer<AVFrame>?
     private var isDraining = false
+    /// Of packets that are not in the order of their times.
+    private var reordering: PacketReordering?
     private let copier = PictureCopier()
 
     /// Pieces without a picture in a row after which a file is of no use.
@@ -85,6 +90,14 @@ public final class MovieReader {
         return try OpenedMovie(input).track
     }
 
+    /// When a file says that it was made, nanoseconds since 1970; nil: it doesn't.
+    ///
+    /// - Parameter path: of a plain file.
+    public static func creationDate(_ path: String) throws(MediaError) -> Int64? {
+        let input = try InputFile(path)
+        return withExtendedLifetime(input) { CreationDate(of: input.format)?.realtime }
+    }
+
     /// - Parameters:
     ///   - path: of a plain file.
     ///   - frameRate: frames a second of files that don't say (`25`, `30000/1001`).
@@ -92,6 +105,9 @@ public final class MovieReader {
         self.delivery = delivery
         let opened = try OpenedMovie(InputFile(path, frameRate: frameRate))
         (index, timeBase, track) = (opened.index, opened.timeBase, opened.track)
+        if delivery == .packets, track.isReordered {
+            reordering = PacketReordering(delay: opened.parameters.pointee.video_delay, track, timeBase)
+        }
         input = opened.input
         packet = av_packet_alloc()
         frame = av_frame_alloc()
@@ -183,9 +199,13 @@ public final class MovieReader {
 
     private func item(of packet: UnsafeMutablePointer<AVPacket>) -> Item {
         let packet = packet.pointee
-        let stamp = track.isReordered || packet.pts == cffmpeg_no_time() ? packet.dts : packet.pts
-        return Item(
-            time: time(stamp), isDamaged: packet.flags & AV_PKT_FLAG_CORRUPT != 0)
+        let isDamaged = packet.flags & AV_PKT_FLAG_CORRUPT != 0
+        guard let decoding = reordering?.decodingTime(packet.pts, packet.dts) else {
+            return Item(time: time(packet.pts == cffmpeg_no_time() ? packet.dts : packet.pts), isDamaged: isDamaged)
+        }
+        let (decoded, shown) = (time(decoding), time(packet.pts))
+        let delay = decoded.flatMap { decoded in shown.map { max(0, $0 - decoded) } }
+        return Item(time: decoded, presentationDelay: delay ?? 0, isDamaged: isDamaged)
     }
 
     // libavformat makes times up where there are none.
@@ -243,6 +263,32 @@ public final class MovieReader {
             throw MediaError("copyPicture", message: "no picture has been read")
         }
         try copier.copy(frame, as: description, to: planes)
+    }
+}
+
+/// When packets are decoded that are not in the order of their times. Containers that don't say it (Matroska) leave it
+/// to their readers, and libavformat does not know it of the first ones.
+private struct PacketReordering {
+    /// Pictures that may wait for one behind them.
+    private let delay: Int64
+    /// Ticks of the file's clock from one picture to the next.
+    private let step: Int64
+    private var count: Int64 = 0
+    private var firstTime: Int64?
+
+    init(delay: Int32, _ track: VideoTrack, _ timeBase: AVRational) {
+        self.delay = Int64(delay)
+        let rate = track.frameRate ?? (25, 1)
+        let duration = AVRational(num: Int32(clamping: rate.denominator), den: Int32(clamping: rate.numerator))
+        step = max(1, av_rescale_q(1, duration, timeBase))
+    }
+
+    /// - Returns: a time of the file's clock, if there is one.
+    mutating func decodingTime(_ pts: Int64, _ dts: Int64) -> Int64 {
+        defer { count += 1 }
+        if firstTime == nil, pts != cffmpeg_no_time() { firstTime = pts }
+        guard dts == cffmpeg_no_time(), let firstTime, count < delay else { return dts }
+        return firstTime &- (delay - count) &* step
     }
 }
 

@@ -62,8 +62,9 @@ public final class Muxer {
         let format = try open()
         format.pointee.pb = stream.context
         format.pointee.flags |= AVFMT_FLAG_CUSTOM_IO
-        // A track that begins later than another does so, and is not stretched to zero.
-        format.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_MAKE_NON_NEGATIVE
+        // A track that begins later than another does so, and is not stretched to zero. Pictures that are not in the
+        // order in which they are shown are decoded earlier than the movie begins.
+        if container.isFragmented { format.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_DISABLED }
         // We say when there is something for the disk.
         format.pointee.flags &= ~AVFMT_FLAG_FLUSH_PACKETS
         format.pointee.flush_packets = 0
@@ -112,9 +113,9 @@ public final class Muxer {
 
     /// Adds video as it is stored.
     ///
-    /// - Parameter frameRate: frames a second that are to be expected.
+    /// - Parameter frameRate: frames a second that the track states; nil: it states none.
     public func addVideo(
-        _ video: StoredVideo, width: Int, height: Int, frameRate: Double, color: ColorTags,
+        _ video: StoredVideo, width: Int, height: Int, frameRate: Double?, color: ColorTags,
         pixelShape: PixelShape, turn: PictureTurn = .none
     ) throws(MediaError) -> Track {
         guard (1...16384).contains(width), (1...16384).contains(height) else {
@@ -161,12 +162,16 @@ public final class Muxer {
     }
 
     /// Adds what an encoder makes.
-    public func addTrack(_ encoder: VideoEncoder, turn: PictureTurn = .none) throws(MediaError) -> Track {
+    ///
+    /// - Parameter frameRate: as of stored video.
+    public func addTrack(
+        _ encoder: VideoEncoder, frameRate: Double?, turn: PictureTurn = .none
+    ) throws(MediaError) -> Track {
         let track = try newStream()
         try encoder.describe(track.pointee.codecpar)
         try turn.write(to: track, width: encoder.settings.width, height: encoder.settings.height)
         track.pointee.sample_aspect_ratio = encoder.settings.pixelShape.ratio
-        return videoTrack(track, encoder.settings.frameRate)
+        return videoTrack(track, frameRate)
     }
 
     /// Adds what an encoder makes.
@@ -194,9 +199,9 @@ public final class Muxer {
         return track
     }
 
-    private func videoTrack(_ track: UnsafeMutablePointer<AVStream>, _ frameRate: Double) -> Track {
+    private func videoTrack(_ track: UnsafeMutablePointer<AVStream>, _ frameRate: Double?) -> Track {
         track.pointee.time_base = AVRational(num: 1, den: VideoEncoder.timeScale)
-        track.pointee.avg_frame_rate = av_d2q(min(max(frameRate, 0.001), 1000), 1_000_000)
+        if let frameRate { track.pointee.avg_frame_rate = av_d2q(frameRate, 1_000_000) }
         return Track(index: Int(track.pointee.index))
     }
 
@@ -204,10 +209,19 @@ public final class Muxer {
 
     /// Writes the beginning of the file, or connects; all tracks are there.
     ///
-    /// - Parameter tags: what stands in the file beside its tracks, by QuickTime's names (`com.apple.quicktime.…`); of
-    ///   QuickTime only.
+    /// - Parameters:
+    ///   - creationDate: nanoseconds since 1970; nil: the file doesn't say.
+    ///   - tags: what stands in the file beside its tracks, by QuickTime's names (`com.apple.quicktime.…`); of
+    ///     QuickTime only.
     /// - Throws: also what the container can't hold.
-    public func start(tags: [String: String] = [:]) throws(MediaError) {
+    public func start(creationDate: Int64? = nil, tags: [String: String] = [:]) throws(MediaError) {
+        guard let format else { return }
+        var tags = container == .mov ? tags : [:]
+        if let creationDate {
+            let date = CreationDate(creationDate)
+            tags.merge(date.tags(container)) { $1 }
+            date.write(to: format)
+        }
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
         if let url { try connect(url) }
@@ -216,16 +230,14 @@ public final class Muxer {
         // There is no going back to write them.
         if container == .flv { av_dict_set(&options, "flvflags", "no_duration_filesize", 0) }
         if hasBitmaps { av_dict_set(&options, "allow_raw_vfw", "1", 0) }
+        for (name, value) in tags.sorted(by: { $0.key < $1.key }) {
+            av_dict_set(&format.pointee.metadata, name, value, 0)
+        }
         if container.isFragmented {
             // With the last, times are kept as they are, also where a track begins later than another; for one
             // fragment.
-            var flags = "frag_custom+empty_moov+default_base_moof+frag_discont"
-            if container == .mov, !tags.isEmpty, let format {
-                flags += "+" + Self.tagFlag
-                for (name, value) in tags.sorted(by: { $0.key < $1.key }) {
-                    av_dict_set(&format.pointee.metadata, name, value, 0)
-                }
-            }
+            var flags = "frag_custom+empty_moov+default_base_moof+frag_discont+negative_cts_offsets"
+            if container == .mov, !tags.isEmpty { flags += "+" + Self.tagFlag }
             av_dict_set(&options, "movflags", flags, 0)
             av_dict_set(&options, "use_editlist", "0", 0)
             av_dict_set(&options, "write_tmcd", "0", 0)
@@ -252,11 +264,13 @@ public final class Muxer {
     /// Writes a piece of a track. Its bytes are copied.
     ///
     /// - Parameters:
-    ///   - time: nanoseconds, not below zero. One that is not later than the last of its track becomes the next that
-    ///     can be told.
+    ///   - time: nanoseconds: when it is decoded. One that is not later than the last of its track becomes the next
+    ///     that can be told.
+    ///   - presentationDelay: nanoseconds from then to when it is shown, which is not below zero.
     ///   - duration: nanoseconds, as far as it is known; of the last one.
     public func write(
-        _ bytes: UnsafeRawBufferPointer, to track: Track, at time: Int64, duration: Int64, isKeyFrame: Bool
+        _ bytes: UnsafeRawBufferPointer, to track: Track, at time: Int64, presentationDelay: Int64 = 0,
+        duration: Int64, isKeyFrame: Bool
     ) throws(MediaError) {
         guard let packet, let base = bytes.baseAddress, let count = Int32(exactly: bytes.count), count > 0 else {
             throw MediaError("av_write_frame", message: "a packet of \(bytes.count) bytes")
@@ -265,7 +279,7 @@ public final class Muxer {
         // libavformat only reads what it doesn't own.
         packet.pointee.data = UnsafeMutablePointer(mutating: base.assumingMemoryBound(to: UInt8.self))
         packet.pointee.size = count
-        packet.pointee.pts = time
+        (packet.pointee.dts, packet.pointee.pts) = (time, time &+ max(0, presentationDelay))
         packet.pointee.duration = max(0, duration)
         packet.pointee.flags = isKeyFrame ? AV_PKT_FLAG_KEY : 0
         try write(packet, track, AVRational(num: 1, den: 1_000_000_000))
@@ -279,7 +293,7 @@ public final class Muxer {
         av_packet_unref(packet)
         packet.pointee.data = encoded.packet.pointee.data
         packet.pointee.size = encoded.packet.pointee.size
-        packet.pointee.pts = encoded.packet.pointee.pts
+        (packet.pointee.dts, packet.pointee.pts) = (encoded.packet.pointee.pts, encoded.packet.pointee.pts)
         packet.pointee.flags = encoded.packet.pointee.flags
         let given = duration.map { av_rescale_q($0, AVRational(num: 1, den: 1_000_000_000), encoded.timeBase) }
         packet.pointee.duration = given ?? encoded.packet.pointee.duration
@@ -296,14 +310,16 @@ public final class Muxer {
         let offset = av_rescale_q(
             padding + offsets[track.index], AVRational(num: 1, den: 1_000_000_000), stream.pointee.time_base)
         av_packet_rescale_ts(packet, timeBase, stream.pointee.time_base)
-        let stamp = max(packet.pointee.pts + offset, lastStamps[track.index] == .min ? 0 : lastStamps[track.index] + 1)
+        let last = lastStamps[track.index]
+        let isReordered = packet.pointee.pts > packet.pointee.dts
+        let stamp = max(packet.pointee.dts + offset, last != .min ? last + 1 : isReordered ? .min : 0)
         lastStamps[track.index] = stamp
         if container.isFragmented, stream.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO {
             // How long a frame is shown is told by the next one. A fragment's last frame must not reach beyond that, or
             // it would be moved.
             packet.pointee.duration = 1
         }
-        packet.pointee.pts = stamp
+        packet.pointee.pts = max(packet.pointee.pts + offset, stamp)
         packet.pointee.dts = stamp
         packet.pointee.stream_index = Int32(track.index)
         try check("av_write_frame", av_write_frame(format, packet))

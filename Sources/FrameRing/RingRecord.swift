@@ -33,12 +33,17 @@ public struct RingRecord: Hashable, Sendable {
     public var timestampSource: TimestampSource
     /// For formats with frames that build on others; nil: each stands for itself.
     public var isKeyframe: Bool?
-    /// How many times the middle of the device's picture is enlarged here, in thousandths: 1000 for the whole picture.
+    /// Of such formats: nanoseconds from ``monotonic``, when the picture is decoded, to when it is shown; whole
+    /// microseconds, up to 16 seconds.
+    public var presentationDelay: Int64
+    /// Of others: how many times the middle of the device's picture is enlarged here, in thousandths: 1000 for the
+    /// whole picture.
     public var zoom: Int
 
     public init(
         sequence: UInt64, captureSequence: UInt64, monotonic: Int64, realtime: Int64, generation: UInt64,
-        dropped: UInt64, bytes: Int, timestampSource: TimestampSource, isKeyframe: Bool? = nil, zoom: Int = 1000
+        dropped: UInt64, bytes: Int, timestampSource: TimestampSource, isKeyframe: Bool? = nil,
+        presentationDelay: Int64 = 0, zoom: Int = 1000
     ) {
         self.sequence = sequence
         self.captureSequence = captureSequence
@@ -49,6 +54,7 @@ public struct RingRecord: Hashable, Sendable {
         self.bytes = bytes
         self.timestampSource = timestampSource
         self.isKeyframe = isKeyframe
+        self.presentationDelay = presentationDelay
         self.zoom = zoom
     }
 
@@ -89,8 +95,10 @@ public struct RingRecord: Hashable, Sendable {
         dropped = SharedWord.loadRelaxed64(record + 48)
         bytes = Int(UInt32(truncatingIfNeeded: last))
         timestampSource = source
-        isKeyframe = flags & 1 << 5 != 0 ? flags & 1 << 6 != 0 : nil
-        zoom = max(1000, Int(flags >> 8 & Self.mostZoom))
+        let isChained = flags & 1 << 5 != 0
+        isKeyframe = isChained ? flags & 1 << 6 != 0 : nil
+        presentationDelay = isChained ? Int64(flags >> 8) * 1000 : 0
+        zoom = isChained ? 1000 : max(1000, Int(flags >> 8 & Self.mostZoom))
     }
 
     func write(to record: UnsafeMutableRawPointer) {
@@ -104,11 +112,18 @@ public struct RingRecord: Hashable, Sendable {
     }
 
     private static let mostZoom: UInt32 = 1 << 17 - 1
+    /// Microseconds.
+    private static let longestDelay: UInt32 = 1 << 24 - 1
 
     private var flags: UInt32 {
         var flags = timestampSource.rawValue
-        if let isKeyframe { flags |= 1 << 5 | (isKeyframe ? 1 << 6 : 0) }
-        if zoom > 1000 { flags |= min(UInt32(clamping: zoom), Self.mostZoom) << 8 }
+        if let isKeyframe {
+            // Frames that build on others are never enlarged.
+            let delay = min(UInt32(clamping: (presentationDelay + 500) / 1000), Self.longestDelay)
+            flags |= 1 << 5 | (isKeyframe ? 1 << 6 : 0) | delay << 8
+        } else if zoom > 1000 {
+            flags |= min(UInt32(clamping: zoom), Self.mostZoom) << 8
+        }
         return flags
     }
 }

@@ -101,6 +101,8 @@ extension JSONValue {
     public init(_ value: some BinaryInteger) { self = .integer(Int64(clamping: value)) }
     public init(_ value: Bool) { self = .bool(value) }
     public init(_ value: Double) { self = .number(value) }
+    /// A number, an integer if it is one.
+    public static func plain(_ value: Double) -> JSONValue { Int64(exactly: value).map(integer) ?? .number(value) }
     public init(_ values: [String]) { self = .array(values.map(JSONValue.string)) }
 
     /// An object of those members that are not nil.

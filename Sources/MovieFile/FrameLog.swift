@@ -3,7 +3,7 @@ public import LinuxIO
 
 /// The side-car of a movie: a line of JSON for each frame that came or was missed, in order.
 ///
-///     {"timestamp":1234567890,"sequence":42,"dropped":0}
+///     {"timestamp":1234567890,"realtime":1796000000000000000,"sequence":42,"dropped":0}
 ///
 /// Lines are written whole, and are kept in memory until that is full or ``sync()`` is called. Used by one thread at a
 /// time.
@@ -16,8 +16,8 @@ public final class FrameLog {
     private let room: UnsafeMutableRawBufferPointer
     private var used = 0
 
-    // Three numbers of at most twenty digits, and what is around them.
-    private static let longestLine = 128
+    // Four numbers of at most twenty digits, and what is around them.
+    private static let longestLine = 160
 
     /// Makes the file, which has no name yet.
     ///
@@ -51,14 +51,18 @@ public final class FrameLog {
     /// Adds a line.
     ///
     /// - Parameters:
-    ///   - timestamp: of the frame, nanoseconds.
+    ///   - timestamp: of the frame, nanoseconds of CLOCK_MONOTONIC.
+    ///   - realtime: the same of CLOCK_REALTIME.
     ///   - sequence: its number, as the camera counts.
     ///   - dropped: how many frames are missing in front of it.
-    public func append(timestamp: Int64, sequence: UInt64, dropped: UInt64) throws(SystemError) {
+    public func append(
+        timestamp: Int64, realtime: Int64, sequence: UInt64, dropped: UInt64
+    ) throws(SystemError) {
         if room.count - used < Self.longestLine { try flush() }
         add("{\"timestamp\":")
-        if timestamp < 0 { add("-") }
-        add(timestamp.magnitude)
+        add(timestamp)
+        add(",\"realtime\":")
+        add(realtime)
         add(",\"sequence\":")
         add(sequence)
         add(",\"dropped\":")
@@ -104,6 +108,11 @@ public final class FrameLog {
         guard let base = room.baseAddress else { return }
         (base + used).copyMemory(from: text.utf8Start, byteCount: text.utf8CodeUnitCount)
         used += text.utf8CodeUnitCount
+    }
+
+    private func add(_ number: Int64) {
+        if number < 0 { add("-") }
+        add(number.magnitude)
     }
 
     private func add(_ number: UInt64) {

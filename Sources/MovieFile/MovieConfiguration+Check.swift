@@ -5,7 +5,6 @@ extension MovieConfiguration {
     /// - Throws: ``MovieError/unsupported(_:)`` with what can't be.
     func check() throws(MovieError) {
         guard video != nil || audio != nil else { throw .unsupported("a movie without picture and sound") }
-        guard frameRate > 0, frameRate <= 1000 else { throw .unsupported("\(frameRate) frames a second") }
         if let constantFrameRate {
             guard constantFrameRate > 0, constantFrameRate <= 1000 else {
                 throw .unsupported("\(constantFrameRate) frames a second")

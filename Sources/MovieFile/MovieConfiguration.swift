@@ -1,6 +1,5 @@
 public import CaptureCore
 public import FFmpeg
-import Glibc
 public import LinuxIO
 
 /// The picture of a movie: what comes, and what is made of it.
@@ -13,6 +12,20 @@ public enum MovieVideo: Hashable, Sendable {
     case raw(FrameLayout)
     /// Pictures in memory, to be encoded.
     case encoded(FrameLayout, VideoSettings)
+
+    /// What is stated about what comes. Its frame duration is the movie's nominal one; the true times are those that
+    /// come with the frames.
+    public var description: FormatDescription {
+        switch self {
+        case .motionJPEG(let description), .h264(let description, _): description
+        case .raw(let layout), .encoded(let layout, _): layout.description
+        }
+    }
+
+    /// Frames a second of the description; nil: it has none, or none that a file could state.
+    var frameRate: Double? {
+        description.frameDuration.map(\.framesPerSecond).flatMap { (0.001...1000).contains($0) ? $0 : nil }
+    }
 
     /// How it is stored.
     public var codec: VideoCodec {
@@ -60,41 +73,32 @@ public struct MovieConfiguration: Hashable, Sendable {
     public var fileType: MovieFileType
     public var video: MovieVideo?
     public var audio: MovieAudio?
-    /// Frames a second that are to be expected; the true times are those that come with the frames.
-    public var frameRate: Double
-    /// Frames a second that the movie has: each frame goes to the nearest time of that rate. Where none comes the last
-    /// one is repeated, and where more than one come only the first is taken, which is counted. Not for H.264 that is
-    /// stored as it comes, since its frames build on one another. nil: the times are those that come with the frames.
+    /// Frames a second that the movie has, whatever its picture states: each frame goes to the nearest time of that
+    /// rate. Where none comes the last one is repeated, and where more than one come only the first is taken,
+    /// which is counted. Not for H.264 that is stored as it comes, since its frames build on one another. nil: the
+    /// times are those that come with the frames.
     public var constantFrameRate: Double?
+
+    /// Frames a second that the movie states; nil: they are not known.
+    public var frameRate: Double? { constantFrameRate ?? video?.frameRate }
     /// Nanoseconds: what a power cut can cost, with one frame more, and beside what the disk itself holds back.
     /// AVFoundation's is 10 s, too.
     public var movieFragmentInterval: Int64 = 10_000_000_000
     /// Bytes: a fragment that becomes larger ends earlier, since all of it is in memory until then.
     public var fragmentSize = 16 << 20
     public var limits = MovieLimits()
+    /// When its first picture or sound was taken, nanoseconds since 1970; nil: the file doesn't say.
+    public var creationDate: Int64?
     /// What stands in the file beside its tracks, by QuickTime's names: of MOV only.
     public var tags: [String: String] = [:]
 
     /// The name of what says that a picture belongs to the movie.
     public static let contentIdentifier = "com.apple.quicktime.content.identifier"
 
-    /// The tags that say when a movie was made: that of its header, and QuickTime's own.
-    ///
-    /// - Parameter realtime: nanoseconds since 1970.
-    public static func creation(_ realtime: Int64) -> [String: String] {
-        var seconds = time_t(realtime / 1_000_000_000)
-        var (parts, text) = (tm(), [CChar](repeating: 0, count: 32))
-        guard gmtime_r(&seconds, &parts) != nil else { return [:] }
-        let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%S", &parts)
-        let time = String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return ["creation_time": time + "Z", "com.apple.quicktime.creationdate": time + "+0000"]
-    }
-
-    public init(_ fileType: MovieFileType, video: MovieVideo?, audio: MovieAudio? = nil, frameRate: Double = 30) {
+    public init(_ fileType: MovieFileType, video: MovieVideo?, audio: MovieAudio? = nil) {
         self.fileType = fileType
         self.video = video
         self.audio = audio
-        self.frameRate = frameRate
     }
 }
 

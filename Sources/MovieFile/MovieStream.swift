@@ -24,7 +24,7 @@ public final class MovieStream: Sendable {
         self.configuration = configuration
         let transport = try configuration.check()
         do throws(MediaError) {
-            if let video = configuration.video { _ = try PictureTrack(video, .mkv, frameRate: configuration.frameRate) }
+            if let video = configuration.video { _ = try PictureTrack(video, .mkv) }
             if let audio = configuration.audio { _ = try SoundTrack(audio) }
         } catch {
             throw .media(error)
@@ -54,10 +54,13 @@ public final class MovieStream: Sendable {
 
     /// Adds a frame, which is copied.
     ///
+    /// - Parameter presentationDelay: as of ``MovieWriter/append(_:at:presentationDelay:isKeyFrame:)``.
     /// - Returns: false if it was dropped at once, which is counted.
     @discardableResult
-    public func append(_ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool = true) -> Bool {
-        run.append(.frame, payload, at: time, isKeyFrame: isKeyFrame)
+    public func append(
+        _ payload: UnsafeRawBufferPointer, at time: Int64, presentationDelay: Int64 = 0, isKeyFrame: Bool = true
+    ) -> Bool {
+        run.append(.frame, payload, at: time, presentationDelay: presentationDelay, isKeyFrame: isKeyFrame)
     }
 
     /// Adds sound, of whole moments, which is copied.
@@ -118,6 +121,7 @@ extension MovieStream {
         private struct Outgoing {
             var kind: PreRollRing.Kind
             var time: Int64
+            var presentationDelay: Int64
             var isKeyFrame: Bool
             var count: Int
             /// How it lies in memory, if that is otherwise than before.
@@ -155,7 +159,8 @@ extension MovieStream {
         }
 
         func append(
-            _ kind: PreRollRing.Kind, _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool
+            _ kind: PreRollRing.Kind, _ payload: UnsafeRawBufferPointer, at time: Int64, presentationDelay: Int64 = 0,
+            isKeyFrame: Bool
         ) -> Bool {
             let isTaken = shared.withLock { shared in
                 guard !shared.isClosing, payload.count >= shared.leastBytes || kind == .sound else {
@@ -173,7 +178,8 @@ extension MovieStream {
                     shared.sources.append((time, next))
                     shared.nextSource = nil
                 }
-                return queue.append(kind, payload, at: time, isKeyFrame: isKeyFrame)
+                return queue.append(
+                    kind, payload, at: time, presentationDelay: presentationDelay, isKeyFrame: isKeyFrame)
             }
             if isTaken { wake.signal() }
             return isTaken
@@ -246,7 +252,9 @@ extension MovieStream {
         ) throws(MediaError) -> Written? {
             do throws(MediaError) {
                 if let new = next.source { try link.setSource(new) }
-                return try link.send(next.kind, bytes, at: next.time, isKeyFrame: next.isKeyFrame)
+                return try link.send(
+                    next.kind, bytes, at: next.time, presentationDelay: next.presentationDelay,
+                    isKeyFrame: next.isKeyFrame)
             } catch {
                 count(next.kind, nil)
                 throw error
@@ -283,7 +291,8 @@ extension MovieStream {
                     }
                     outgoing.copyMemory(from: bytes)
                     return Outgoing(
-                        kind: item.kind, time: item.time, isKeyFrame: item.isKeyFrame, count: bytes.count, source: new)
+                        kind: item.kind, time: item.time, presentationDelay: item.presentationDelay,
+                        isKeyFrame: item.isKeyFrame, count: bytes.count, source: new)
                 }
             }
         }

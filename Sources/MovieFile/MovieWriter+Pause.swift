@@ -20,7 +20,9 @@ extension MovieWriter {
             resumption = nil
             heldSound?.removeAll()
         } else {
-            timeline.cut(from: max(time, reached))
+            let begin = max(time, reached)
+            pauseStart = timeline.movieTime(begin) ?? 0
+            timeline.cut(from: begin)
             isOver = (picture == nil, sound == nil)
         }
         try endFragment()
@@ -39,6 +41,12 @@ extension MovieWriter {
             let bytes = sound.format.rate * sound.format.frameBytes * Int(Self.soundDelay / 1_000_000_000)
             heldSound = PreRollRing(duration: Self.soundDelay, bytes: bytes * 2)
         }
+    }
+
+    /// What is left of a pause in front of a key frame, nanoseconds: pictures that were decoded before the pause may be
+    /// shown in it, and the key frame follows on them.
+    func gap(before presentationDelay: Int64) -> Int64 {
+        presentationDelay > 0 ? max(0, pictureEnd - pauseStart - presentationDelay) : 0
     }
 
     func endCut(at time: Int64) {

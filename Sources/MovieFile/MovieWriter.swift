@@ -31,6 +31,9 @@ public final class MovieWriter {
     /// When a pause was to end that ends with the next key frame from then on; and the sound that has come since.
     var resumption: Int64?
     var heldSound: PreRollRing?
+    /// Until there pictures are shown, and where the last pause begins: nanoseconds from the movie's start.
+    private(set) var pictureEnd: Int64 = 0
+    var pauseStart: Int64 = 0
     /// What lies before the pause has all come.
     var isOver = (picture: false, sound: false)
     /// Nanoseconds from the start at which the fragment began; nil: it is empty.
@@ -70,9 +73,7 @@ public final class MovieWriter {
             picture =
                 if let video = configuration.video {
                     try PictureTrack(
-                        video, configuration.fileType,
-                        frameRate: configuration.constantFrameRate ?? configuration.frameRate,
-                        keepsLast: configuration.constantFrameRate != nil)
+                        video, configuration.fileType, constantFrameRate: configuration.constantFrameRate)
                 } else { nil }
             sound = if let audio = configuration.audio { try SoundTrack(audio) } else { nil }
         } catch {
@@ -105,7 +106,7 @@ public final class MovieWriter {
             let muxer = try Muxer(configuration.fileType.container, to: file.rawValue)
             try picture?.add(to: muxer)
             try sound?.add(to: muxer)
-            try muxer.start(tags: configuration.tags)
+            try muxer.start(creationDate: configuration.creationDate, tags: configuration.tags)
             self.muxer = muxer
         } catch {
             throw .media(error)
@@ -145,42 +146,50 @@ public final class MovieWriter {
     /// - Parameters:
     ///   - payload: as the configuration describes it.
     ///   - time: later than that of the frame before; another is dropped and counted.
+    ///   - presentationDelay: nanoseconds from then to when it is shown, of H.264 whose pictures come in the order in
+    ///     which they are decoded: `time` is when then.
     ///   - isKeyFrame: it builds on none before it; of H.264 that is stored as it comes, which begins with such a
     ///     frame.
     /// - Returns: true if it is in the movie; false if it was dropped, skipped or cut out, or the movie has ended.
     /// - Throws: what is wrong with the frame; the movie can go on with another.
     @discardableResult
     public func append(
-        _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool = true
+        _ payload: UnsafeRawBufferPointer, at time: Int64, presentationDelay: Int64 = 0, isKeyFrame: Bool = true
     ) throws(MovieError) -> Bool {
         guard let picture, stage != .closed, end == nil else { return false }
         if let resumption, isKeyFrame, time >= resumption {
-            endCut(at: time)
+            endCut(at: time - gap(before: presentationDelay))
             try appendHeldSound()
         }
         reached = max(reached, time &+ 1)
-        guard let relative = timeline.movieTime(time) else {
+        guard var relative = timeline.movieTime(time) else {
             isOver.picture = true
             try endPausedFragment()
             return false
         }
+        // The movie begins when its first picture is shown.
+        if timeline.start == nil { relative -= presentationDelay }
         let place = grid?.place(at: relative)
         if let grid, let place, !grid.isFree(place) {
             statistics.skipped += 1
             return false
         }
         let target = if let grid, let place { grid.time(of: place) } else { relative }
-        guard relative >= 0, picture.accepts(target, isKeyFrame: isKeyFrame) else {
+        guard relative + presentationDelay >= 0, picture.accepts(target, isKeyFrame: isKeyFrame) else {
             statistics.dropped += 1
             return false
         }
-        startSession(atSourceTime: time)
+        startSession(atSourceTime: time + presentationDelay)
         if let place { guard try fillGrid(before: place, picture) else { return false } }
         let isTaken = try append(to: picture, at: target, bytes: picture.expectedBytes(payload)) {
             (muxer, isFirst) throws(MediaError) in
-            try picture.write(payload, at: target, isKeyFrame: isKeyFrame, beginsFragment: isFirst, to: muxer)
+            try picture.write(
+                payload, at: target, presentationDelay: presentationDelay, isKeyFrame: isKeyFrame,
+                beginsFragment: isFirst, to: muxer)
         }
         guard isTaken else { return false }
+        pictureEnd = max(pictureEnd, target + presentationDelay + picture.frameDuration)
+        statistics.recordedDuration = max(statistics.recordedDuration, pictureEnd)
         if let place { grid?.take(place) }
         statistics.frames += 1
         return true
@@ -400,7 +409,8 @@ public final class MovieWriter {
             if statistics.fragments > 0,
                 try MovieIndex.complete(
                     file.rawValue, as: configuration.fileType.container,
-                    lastPicture: picture?.end == nil ? nil : picture?.frameDuration)
+                    lastPicture: picture?.end == nil ? nil : picture?.frameDuration,
+                    delays: picture?.delays)
             {
                 return
             }

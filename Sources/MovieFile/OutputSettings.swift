@@ -36,8 +36,8 @@ public typealias AudioSettings = AudioEncoderSettings
 extension MovieFileType {
     /// The settings that go with a file of this kind (`recommendedVideoSettingsForAssetWriter`): ``RecommendedVideo``.
     ///
-    /// - Parameter frameRate: frames a second.
-    public func recommendedVideoSettings(_ dimensions: Dimensions, frameRate: Double) -> VideoSettings {
+    /// - Parameter frameRate: frames a second; nil: they are not known.
+    public func recommendedVideoSettings(_ dimensions: Dimensions, frameRate: Double?) -> VideoSettings {
         let video = RecommendedVideo(dimensions, frameRate: frameRate)
         return VideoSettings(
             codec: .h264, width: video.width, height: video.height, bitRate: video.bitRate,

@@ -29,7 +29,8 @@ final class PictureTrack {
     /// Nanoseconds: a frame of the very end is seen, too.
     private static let leastDuration: Int64 = 1_000_000
     private var video: MovieVideo
-    private let frameRate: Double
+    /// Frames a second that the track states; nil: they are not known.
+    private let frameRate: Double?
     private let encoder: VideoEncoder?
     private var source: ImageDescription?
     /// A frame without padding between its lines, one with what it lacked, or the last one's bytes.
@@ -44,19 +45,25 @@ final class PictureTrack {
     private var track: Muxer.Track?
     private var lastTime: Int64?
     private var largest: Int
+    /// Of each frame of a movie whose pictures are not in the order in which they are shown: nanoseconds from when it
+    /// is decoded to when it is shown. Empty: they are.
+    private(set) var delays: [Int64] = []
+    private var frames = 0
 
     /// - Parameters:
     ///   - fileType: of the file, which holds this.
-    ///   - keepsLast: ``writeAgain(at:beginsFragment:to:)`` is going to be called.
+    ///   - constantFrameRate: ``writeAgain(at:beginsFragment:to:)`` is going to be called, so that there are so many
+    ///     frames a second.
     init(
-        _ video: MovieVideo, _ fileType: MovieFileType, frameRate: Double, keepsLast: Bool = false
+        _ video: MovieVideo, _ fileType: MovieFileType, constantFrameRate: Double? = nil
     ) throws(MediaError) {
         self.video = video
         self.fileType = fileType
         swapsBytes = Self.swapsBytes(video, fileType)
-        self.keepsLast = keepsLast
-        self.frameRate = frameRate
-        frameDuration = Int64(1_000_000_000 / frameRate)
+        keepsLast = constantFrameRate != nil
+        frameRate = constantFrameRate ?? video.frameRate
+        let expectedRate = frameRate ?? RecommendedVideo.usualFrameRate
+        frameDuration = Int64(1_000_000_000 / expectedRate)
         switch video {
         case .motionJPEG, .h264:
             (encoder, source, packedLayout, largest) = (nil, nil, nil, 0)
@@ -73,7 +80,7 @@ final class PictureTrack {
             encoder = try VideoEncoder(
                 VideoEncoderSettings(
                     codec, width: settings.width, height: settings.height, bitRate: settings.bitRate,
-                    keyFrameInterval: settings.keyFrameInterval, frameRate: frameRate, preset: settings.preset,
+                    keyFrameInterval: settings.keyFrameInterval, frameRate: expectedRate, preset: settings.preset,
                     color: ColorTags(layout.description.color),
                     pixelShape: settings.pixelShape(of: layout.description)))
             guard settings.codec != .ffv1 else {
@@ -82,7 +89,7 @@ final class PictureTrack {
             }
             // Until one has come: a key frame is larger than others, but none is larger than its pixels.
             let pixels = settings.width * settings.height
-            largest = Int(min(Double(settings.bitRate) / frameRate, Double(pixels * 3 / 2)))
+            largest = Int(min(Double(settings.bitRate) / expectedRate, Double(pixels * 3 / 2)))
         }
     }
 
@@ -130,7 +137,7 @@ final class PictureTrack {
             guard let encoder else { return }
             // What is encoded with loss comes upright.
             let turn = PictureTurn(layout.description.orientation)
-            track = try muxer.addTrack(encoder, turn: settings.codec == .ffv1 ? turn : .none)
+            track = try muxer.addTrack(encoder, frameRate: frameRate, turn: settings.codec == .ffv1 ? turn : .none)
         }
     }
 
@@ -152,7 +159,7 @@ final class PictureTrack {
     /// Whether a frame can follow on what has come.
     func accepts(_ time: Int64, isKeyFrame: Bool) -> Bool {
         if let lastTime { return time > lastTime }
-        return time >= 0 && (isKeyFrame || !needsKeyFrame)
+        return isKeyFrame || !needsKeyFrame
     }
 
     /// How many bytes of the file a frame takes, as far as can be told.
@@ -166,7 +173,8 @@ final class PictureTrack {
     var expectedBytesAgain: Int { encoder == nil ? keptBytes : largest }
 
     func write(
-        _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool, beginsFragment: Bool, to muxer: Muxer
+        _ payload: UnsafeRawBufferPointer, at time: Int64, presentationDelay: Int64 = 0, isKeyFrame: Bool,
+        beginsFragment: Bool, to muxer: Muxer
     ) throws(MediaError) -> Written {
         guard let track else { return Written() }
         let duration = shown(from: time, for: lastTime.map { time - $0 } ?? frameDuration)
@@ -178,8 +186,11 @@ final class PictureTrack {
             written.count(picture.count)
             if keepsLast { keep(picture) }
         case .h264:
-            try muxer.write(payload, to: track, at: time, duration: duration, isKeyFrame: isKeyFrame)
+            try muxer.write(
+                payload, to: track, at: time, presentationDelay: presentationDelay, duration: duration,
+                isKeyFrame: isKeyFrame)
             written.count(payload.count)
+            note(presentationDelay)
             if keepsLast { keep(payload) }
         case .raw(let layout):
             guard payload.count >= layout.totalBytes else { throw Self.tooShort(payload, layout) }
@@ -205,6 +216,14 @@ final class PictureTrack {
         }
         (lastTime, frameDuration) = (time, duration)
         return written
+    }
+
+    // Most movies have none.
+    private func note(_ delay: Int64) {
+        defer { frames += 1 }
+        guard delay > 0 || !delays.isEmpty else { return }
+        if delays.isEmpty { delays = Array(repeating: 0, count: frames) }
+        if delays.count < MovieIndex.mostSamples { delays.append(delay) }
     }
 
     private func shown(from time: Int64, for duration: Int64) -> Int64 {

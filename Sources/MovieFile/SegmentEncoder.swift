@@ -47,18 +47,20 @@ enum SegmentEncoder {
         let isSmall = shape.width <= most.width && shape.height <= most.height
         let even = Dimensions(width: max(2, shape.width & ~1), height: max(2, shape.height & ~1))
         let canvas = try PictureCanvas(isSmall ? even : PictureCanvas.fit(shape, into: most), track.canvasColor)
-        let told = track.frameRate.map { Double($0.numerator) / Double($0.denominator) } ?? 30
-        let frameRate = min(max(told, 1), 240)
-        let settings = MovieFileType.mp4.recommendedVideoSettings(canvas.dimensions, frameRate: frameRate)
+        var layout = canvas.layout
+        layout.description.frameDuration = track.frameRate.flatMap { FrameDuration($0.denominator, $0.numerator) }
+        let settings = MovieFileType.mp4.recommendedVideoSettings(
+            canvas.dimensions, frameRate: layout.description.frameDuration?.framesPerSecond)
         let audio = sound.map {
             MovieAudio(
                 AudioFormat(.float32, rate: $0.rate, channels: $0.channels),
                 MovieFileType.mp4.recommendedAudioSettings(rate: $0.rate, channels: $0.channels))
         }
-        return (
-            MovieConfiguration(.mp4, video: .encoded(canvas.layout, settings), audio: audio, frameRate: frameRate),
-            canvas
-        )
+        var configuration = MovieConfiguration(.mp4, video: .encoded(layout, settings), audio: audio)
+        configuration.creationDate = try segments.first.flatMap { (path) throws(MediaError) in
+            try MovieReader.creationDate(path)
+        }
+        return (configuration, canvas)
     }
 
     // False: it was to end. So far there is sound, nanoseconds.

@@ -35,8 +35,6 @@ public struct StreamConfiguration: Hashable, Sendable {
     public var url: String
     public var video: MovieVideo?
     public var audio: MovieAudio?
-    /// Frames a second that are to be expected.
-    public var frameRate: Double
     /// Nanoseconds that connecting may take.
     public var connectTimeout: Int64 = 10_000_000_000
     /// Nanoseconds that the network may take for one frame or piece of sound.
@@ -47,11 +45,10 @@ public struct StreamConfiguration: Hashable, Sendable {
     /// Nanoseconds until the next try, which double from one to the next.
     public var retryDelays: ClosedRange<Int64> = 500_000_000...30_000_000_000
 
-    public init(_ url: String, video: MovieVideo?, audio: MovieAudio? = nil, frameRate: Double = 30) {
+    public init(_ url: String, video: MovieVideo?, audio: MovieAudio? = nil) {
         self.url = url
         self.video = video
         self.audio = audio
-        self.frameRate = frameRate
     }
 
     /// - Throws: ``MovieError/unsupported(_:)`` with what can't be.
@@ -60,7 +57,7 @@ public struct StreamConfiguration: Hashable, Sendable {
             throw .unsupported("a URL that is not rtsp, srt or rtmp")
         }
         // As in Matroska, which can hold all that comes.
-        try MovieConfiguration(.mkv, video: video, audio: audio, frameRate: frameRate).check()
+        try MovieConfiguration(.mkv, video: video, audio: audio).check()
         if let video, !transport.holds(video.codec) { throw .unsupported("\(video.codec) over \(transport)") }
         if let audio, !transport.holds(audio.settings.codec) {
             throw .unsupported("\(audio.settings.codec) over \(transport)")

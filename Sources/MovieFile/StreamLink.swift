@@ -17,7 +17,7 @@ final class StreamLink {
         muxer = try Muxer(transport.container, url: configuration.url, deadline: deadline)
         picture =
             if let video = configuration.video {
-                try PictureTrack(video, .mkv, frameRate: configuration.frameRate)
+                try PictureTrack(video, .mkv)
             } else { nil }
         sound = if let audio = configuration.audio { try SoundTrack(audio) } else { nil }
         try picture?.add(to: muxer)
@@ -30,7 +30,8 @@ final class StreamLink {
 
     /// - Returns: nil: it was not sent, since nothing was there that it builds on, or it is not later than the last.
     func send(
-        _ kind: PreRollRing.Kind, _ bytes: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool
+        _ kind: PreRollRing.Kind, _ bytes: UnsafeRawBufferPointer, at time: Int64, presentationDelay: Int64,
+        isKeyFrame: Bool
     ) throws(MediaError) -> Written? {
         switch kind {
         case .frame:
@@ -38,7 +39,8 @@ final class StreamLink {
             let relative = time - (start ?? time)
             guard picture.accepts(relative, isKeyFrame: isKeyFrame) else { return nil }
             let written = try picture.write(
-                bytes, at: relative, isKeyFrame: isKeyFrame, beginsFragment: isFirst, to: muxer)
+                bytes, at: relative, presentationDelay: presentationDelay, isKeyFrame: isKeyFrame,
+                beginsFragment: isFirst, to: muxer)
             start = start ?? time
             isFirst = false
             return written

@@ -33,8 +33,9 @@ struct RingTests {
         RingRecord(
             sequence: number, captureSequence: number &* 3, monotonic: Int64(truncatingIfNeeded: number) &* 7,
             realtime: Int64(truncatingIfNeeded: number) &* 11, generation: number &* 13, dropped: number &* 17,
-            bytes: bytes, timestampSource: .endOfFrame, isKeyframe: false,
-            zoom: 1000 + Int(truncatingIfNeeded: number % 99_000))
+            bytes: bytes, timestampSource: .endOfFrame, isKeyframe: number % 2 == 0 ? false : nil,
+            presentationDelay: number % 2 == 0 ? Int64(number % 16_000_000) * 1000 : 0,
+            zoom: number % 2 == 0 ? 1000 : 1000 + Int(truncatingIfNeeded: number % 99_000))
     }
 
     static func writer(keep: Int = 4) throws -> RingWriter {

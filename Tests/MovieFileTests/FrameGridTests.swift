@@ -14,7 +14,7 @@ import Testing
     private static let size = Dimensions(width: Material.width, height: Material.height)
 
     private func configuration(_ type: MovieFileType, _ video: MovieVideo, _ rate: Double) -> MovieConfiguration {
-        var configuration = MovieConfiguration(type, video: video, frameRate: 30)
+        var configuration = MovieConfiguration(type, video: video)
         configuration.constantFrameRate = rate
         configuration.movieFragmentInterval = 500_000_000
         return configuration

@@ -55,6 +55,7 @@ def ring_frame(frame: RingFrame | RingSound) -> dict[str, Any]:
         "sequence": frame.sequence,
         "captureSequence": frame.captureSequence,
         "monotonic": frame.timestamp.monotonic,
+        "presentation": frame.presentation,
         "realtime": frame.timestamp.realtime,
         "generation": frame.generation,
         "dropped": frame.dropped,

@@ -74,7 +74,7 @@ class RingFrame(ctypes.Structure):
     _fields_ = [
         ("slot", _u32),
         *((name, _u64) for name in ("stamp", "number", "skipped", "sequence", "captureSequence")),
-        *((name, _i64) for name in ("monotonic", "realtime")),
+        *((name, _i64) for name in ("monotonic", "realtime", "presentation")),
         *((name, _u64) for name in ("generation", "dropped")),
         *((name, _u32) for name in ("bytes", "source")),
         *((name, ctypes.c_int) for name in ("keyframe", "zoom")),
@@ -180,7 +180,7 @@ class CReader(unittest.TestCase):
     def facts(self, frame: RingFrame, sound: int) -> dict[str, Any]:
         facts = {name: getattr(frame, name) for name, _ in RingFrame._fields_ if name != "stamp"}
         if sound:
-            for name in ("keyframe", "zoom"):
+            for name in ("keyframe", "zoom", "presentation"):
                 del facts[name]
             facts["firstFrame"], facts["overruns"] = facts.pop("captureSequence"), facts.pop("dropped")
             return facts | {"frames": frame.bytes // sound, "source": {0: "status", 2: "read"}[frame.source]}

@@ -150,7 +150,9 @@ class Vectors(unittest.TestCase):
             "device", "rendition", "stream", "sequence", "captureSequence", "generation", "format", "width", "height",
         ):
             self.assertEqual(getattr(frame, name), wanted[name])
-        self.assertEqual(frame.timestamp._asdict(), wanted["timestamp"])
+        times = dict(wanted["timestamp"])
+        self.assertEqual(frame.presentation, times.pop("presentation", times["monotonic"]))
+        self.assertEqual(frame.timestamp._asdict(), times)
         self.assertEqual([plane._asdict() for plane in frame.planes], wanted["planes"])
         self.assertEqual(
             (frame.orientation, frame.mirrored, frame.dropped),

@@ -63,7 +63,7 @@ struct BlankTests {
         try fixture.startMicrophone()
         var request = fixture.request(.mkv, microphone: true)
         request.video.codec = codec
-        request.camera?.frameRate = 25
+        request.blank.frameDuration = FrameDuration(framesPerSecond: 25)
         request.blank.picture = Dimensions(width: 320, height: 240)
         _ = try fixture.record(request)
         try fixture.wait(for: .didStartRecording)

@@ -37,7 +37,7 @@ final class LivePhotoFixture {
         self.beginning = MonotonicClock.now() + beginning * Self.second
         var request = MovieRequest(
             movie: "live", path: "",
-            camera: MovieRequest.Device(id: "cam0", uniqueID: "u", name: "Camera", frameRate: 30), fileType: .mov,
+            camera: MovieRequest.Device(id: "cam0", uniqueID: "u", name: "Camera"), fileType: .mov,
             owner: LockHolder(uid: 0, gid: 0, pid: 1, name: "test"))
         var wish = MovieRequest.Live(isAutoTrimming: false)
         change(&wish)

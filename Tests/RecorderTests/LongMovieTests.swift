@@ -185,6 +185,6 @@ struct LongMovieTests {
         }
         #expect(lines == frames + 1)
         let end = String(decoding: bytes.suffix(200), as: UTF8.self).split(separator: "\n").last
-        #expect(end == "{\"timestamp\":\(last),\"sequence\":\(frames - 1),\"dropped\":0}")
+        #expect(end == "{\"timestamp\":\(last),\"realtime\":0,\"sequence\":\(frames - 1),\"dropped\":0}")
     }
 }

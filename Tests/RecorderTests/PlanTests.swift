@@ -208,7 +208,7 @@ struct PlanTests {
                 guard
                     case .record(let plan) = PictureTrackPlan.decide(try Self.ring(format), request, isAskedFor: false)
                 else { continue }
-                let video = plan.video(request, parameterSets: [0, 0, 0, 1, 0x67], frameRate: 30)
+                let video = plan.video(request, parameterSets: [0, 0, 0, 1, 0x67])
                 #expect(type.holds(video.codec))
             }
         }

@@ -130,9 +130,11 @@ extension FrameHeader {
             "v": 1, "device": .string(device), "rendition": .string(rendition), "stream": .string(stream),
             "sequence": JSONValue(sequence), "captureSequence": JSONValue(captureSequence),
             "generation": JSONValue(generation),
-            "timestamp": [
-                "monotonic": JSONValue(monotonic), "realtime": JSONValue(realtime), "source": .string(timestampSource),
-            ], "format": .string(format), "width": JSONValue(width), "height": JSONValue(height),
+            "timestamp": .members([
+                "monotonic": JSONValue(monotonic), "realtime": JSONValue(realtime),
+                "presentation": presentation == monotonic ? nil : JSONValue(presentation),
+                "source": .string(timestampSource),
+            ]), "format": .string(format), "width": JSONValue(width), "height": JSONValue(height),
             "planes": .array(
                 planes.map {
                     ["offset": JSONValue($0.offset), "stride": JSONValue($0.stride), "bytes": JSONValue($0.bytes)]

@@ -104,7 +104,9 @@ struct RingVectorTests {
         return [
             "slot": JSONValue(frame.slot), "number": JSONValue(frame.number), "skipped": JSONValue(frame.skipped),
             "sequence": JSONValue(record.sequence), "captureSequence": JSONValue(record.captureSequence),
-            "monotonic": .integer(record.monotonic), "realtime": .integer(record.realtime),
+            "monotonic": .integer(record.monotonic),
+            "presentation": .integer(record.monotonic + record.presentationDelay),
+            "realtime": .integer(record.realtime),
             "generation": JSONValue(record.generation), "dropped": JSONValue(record.dropped),
             "bytes": JSONValue(record.bytes), "source": .string("\(record.timestampSource)"),
             "keyframe": record.isKeyframe.map(JSONValue.bool) ?? .null,

@@ -110,6 +110,14 @@ class Frame:
         return Timestamp(int(time.get("monotonic", 0)), int(time.get("realtime", 0)), str(time.get("source", "")))
 
     @property
+    def presentation(self) -> int:
+        """When the picture is shown (`presentationTimeStamp`), in nanoseconds on the clock of `timestamp.monotonic`,
+        which differs only for H.264 whose pictures come in the order in which they are decoded.
+        """
+        time = self.header.get("timestamp") or {}
+        return int(time.get("presentation", time.get("monotonic", 0)))
+
+    @property
     def format(self) -> str:
         """The pixels' four-character code as V4L2 spells it: `MJPG`, `BGR3`, `YUYV`, …"""
         return str(self.header.get("format", ""))

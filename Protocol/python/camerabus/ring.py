@@ -348,8 +348,9 @@ class RingReader:
         }
         if flags & 32:
             header["keyframe"] = bool(flags & 64)
-        zoom = flags >> 8 & 0x1FFFF
-        if zoom > 1000:
+            if flags >> 8:
+                header["timestamp"]["presentation"] = _signed(record[3]) + (flags >> 8) * 1000
+        elif (zoom := flags >> 8 & 0x1FFFF) > 1000:
             header["zoom"] = zoom / 1000
         start = plan.pixels + slot * plan.slotBytes
         return RingFrame(self._topic, header, self._view[start : start + size], skipped, slot, number, self)

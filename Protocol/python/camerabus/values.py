@@ -482,7 +482,9 @@ class Plane(NamedTuple):
 
 
 class Timestamp(NamedTuple):
-    """When a frame was taken, in nanoseconds; `source` says which moment that is."""
+    """When a frame was taken, in nanoseconds; `source` says which moment that is. Of H.264 whose pictures come in the
+    order in which they are decoded that is when (`decodeTimeStamp`); `Frame.presentation` is when they are shown.
+    """
 
     monotonic: int
     realtime: int

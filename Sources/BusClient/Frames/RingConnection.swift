@@ -72,6 +72,7 @@ public final class RingConnection {
                     offset: $0.offset, stride: $0.stride, bytes: ring.isCompressed ? record.bytes : $0.bytes)
             }, orientation: ring.orientation, mirrored: ring.isMirrored, dropped: record.dropped,
             keyframe: record.isKeyframe)
+        header.presentation = record.monotonic &+ record.presentationDelay
         header.zoom = Double(record.zoom) / 1000
         header.extensions = ring.extensions
         return header

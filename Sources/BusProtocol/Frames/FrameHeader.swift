@@ -52,8 +52,11 @@ public struct FrameHeader: Hashable, Sendable {
     public var captureSequence: UInt64
     /// That of the device's last committed configuration.
     public var generation: UInt64
-    /// CLOCK_MONOTONIC, nanoseconds.
+    /// CLOCK_MONOTONIC, nanoseconds. Of pictures that come in the order in which they are decoded that is when
+    /// (`decodeTimeStamp`), and ``presentation`` is when they are shown.
     public var monotonic: Int64
+    /// CLOCK_MONOTONIC, nanoseconds (`presentationTimeStamp`).
+    public var presentation: Int64
     /// CLOCK_REALTIME, nanoseconds.
     public var realtime: Int64
     /// Which row of the picture the time belongs to: `startOfExposure`, `endOfFrame` or `dequeue`.
@@ -94,6 +97,7 @@ public struct FrameHeader: Hashable, Sendable {
         self.captureSequence = captureSequence
         self.generation = generation
         self.monotonic = monotonic
+        presentation = monotonic
         self.realtime = realtime
         self.timestampSource = timestampSource
         self.format = format
@@ -127,6 +131,7 @@ extension FrameHeader {
         captureSequence = try Self.member(json, "captureSequence", \.counter)
         generation = try Self.member(json, "generation", \.counter)
         monotonic = try Self.member(time, "monotonic", \.integer)
+        presentation = time["presentation"]?.integer ?? monotonic
         realtime = try Self.member(time, "realtime", \.integer)
         timestampSource = try Self.member(time, "source", \.string)
         format = try Self.member(json, "format", \.string)

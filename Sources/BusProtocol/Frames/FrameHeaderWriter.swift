@@ -117,13 +117,15 @@ public struct FrameHeaderWriter: Sendable {
     ///   - realtime: CLOCK_REALTIME, nanoseconds.
     ///   - dropped: frames that this rendition left out so far.
     ///   - keyframe: where frames build on one another: whether this one builds on none before it.
+    ///   - presentationDelay: nanoseconds from `monotonic` to when the picture is shown; told where it is more than 0.
     ///   - zoom: how many times the middle of the device's picture is enlarged, in thousandths; told where it is more
     ///     than 1000.
     ///   - payloadBytes: bytes of the payload; told in the header for a compressed picture, and for one in a ring.
     ///   - place: where it lies, for a picture in a ring.
     public mutating func write(
         sequence: UInt64, captureSequence: UInt64, generation: UInt64, monotonic: Int64, realtime: Int64,
-        dropped: UInt64, keyframe: Bool? = nil, zoom: Int = 1000, payloadBytes: Int, place: Place? = nil
+        dropped: UInt64, keyframe: Bool? = nil, presentationDelay: Int64 = 0, zoom: Int = 1000, payloadBytes: Int,
+        place: Place? = nil
     ) {
         writer.truncate(to: constantBytes)
         writer.unsigned(sequence)
@@ -140,6 +142,10 @@ public struct FrameHeaderWriter: Sendable {
         writer.integer(monotonic)
         writer.raw(#","realtime":"#)
         writer.integer(realtime)
+        if presentationDelay > 0 {
+            writer.raw(#","presentation":"#)
+            writer.integer(monotonic &+ presentationDelay)
+        }
         writer.raw(timestampTail)
         writer.unsigned(dropped)
         if let keyframe { keyframe ? writer.raw(#","keyframe":true"#) : writer.raw(#","keyframe":false"#) }
@@ -161,9 +167,7 @@ public struct FrameHeaderWriter: Sendable {
         writer.raw("}")
     }
 
-    /// The header written last. Holding on to it makes the next
-    /// ``write(sequence:captureSequence:generation:monotonic:realtime:dropped:keyframe:zoom:payloadBytes:place:)``
-    /// copy.
+    /// The header written last. Holding on to it makes the next `write` copy.
     public var bytes: [UInt8] { writer.bytes }
 
     /// Lends the header written last.

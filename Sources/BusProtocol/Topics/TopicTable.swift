@@ -249,6 +249,11 @@ extension TopicTable {
                     [
                         .required("monotonic", .reference("Nanoseconds")),
                         .required("realtime", .integer().described("CLOCK_REALTIME, nanoseconds.")),
+                        .optional(
+                            "presentation",
+                            Schema.reference("Nanoseconds").described(
+                                "When the picture is shown, on the clock of monotonic, which is when it is decoded. "
+                                    + "Absent: the same.")),
                         .required("source", .choice(["startOfExposure", "endOfFrame", "dequeue"])),
                     ], additional: true)),
             .required("format", .reference("PixelFormat")), .required("width", .integer(min: 1)),

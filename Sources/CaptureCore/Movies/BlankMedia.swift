@@ -18,11 +18,14 @@ public struct BlankMedia: Hashable, Sendable {
 
     /// Black in the place of the camera's picture, of that size, as it is shown; nil: the camera's own.
     public var picture: Dimensions?
+    /// From one black picture to the next; nil: the camera's isn't known.
+    public var frameDuration: FrameDuration?
     /// nil: the microphone's own.
     public var sound: Sound?
 
-    public init(picture: Dimensions? = nil, sound: Sound? = nil) {
+    public init(picture: Dimensions? = nil, frameDuration: FrameDuration? = nil, sound: Sound? = nil) {
         self.picture = picture
+        self.frameDuration = frameDuration
         self.sound = sound
     }
 
@@ -37,6 +40,7 @@ public struct BlankMedia: Hashable, Sendable {
     public var json: JSONValue {
         .members([
             "width": picture.map { JSONValue($0.width) }, "height": picture.map { JSONValue($0.height) },
+            "frameDuration": frameDuration.map { .string($0.description) },
             "rate": sound.map { JSONValue($0.rate) }, "channels": sound.map { JSONValue($0.channels) },
         ])
     }
@@ -50,6 +54,7 @@ public struct BlankMedia: Hashable, Sendable {
             picture = Dimensions(
                 width: Int(try reader.integer("width", in: 2...16384)),
                 height: Int(try reader.integer("height", in: 2...16384)))
+            frameDuration = try reader.text("frameDuration").flatMap { FrameDuration($0) }
         }
         if reader.known("rate") != nil {
             sound = Sound(

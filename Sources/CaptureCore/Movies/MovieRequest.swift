@@ -12,14 +12,11 @@ public struct MovieRequest: Hashable, Sendable {
         public var uniqueID: String
         /// For people, in the capture library.
         public var name: String
-        /// Of a camera: frames a second that it is set to, as far as that is known.
-        public var frameRate: Double?
 
-        public init(id: String, uniqueID: String, name: String, frameRate: Double? = nil) {
+        public init(id: String, uniqueID: String, name: String) {
             self.id = id
             self.uniqueID = uniqueID
             self.name = name
-            self.frameRate = frameRate
         }
     }
 
@@ -304,7 +301,6 @@ extension MovieRequest.Device {
     public var json: JSONValue {
         .members([
             "device": .string(id), "uniqueID": .string(uniqueID), "name": .string(name),
-            "frameRate": frameRate.map(JSONValue.number),
         ])
     }
 
@@ -314,7 +310,6 @@ extension MovieRequest.Device {
         guard DeviceID.isValid(id) else { throw .invalidParams(reader.path(of: "device"), "is not a device id") }
         uniqueID = try reader.string("uniqueID")
         name = reader.known("name")?.string ?? id
-        frameRate = reader.known("frameRate")?.double
     }
 }
 

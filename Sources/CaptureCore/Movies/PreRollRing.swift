@@ -11,6 +11,8 @@ public final class PreRollRing {
         public let kind: Kind
         /// Nanoseconds.
         public let time: Int64
+        /// Nanoseconds from then to when a frame is shown.
+        public let presentationDelay: Int64
         /// A frame that builds on none before it.
         public let isKeyFrame: Bool
         fileprivate let offset: Int
@@ -70,7 +72,8 @@ public final class PreRollRing {
     ///   it.
     @discardableResult
     public func append(
-        _ kind: Kind, _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool = true
+        _ kind: Kind, _ payload: UnsafeRawBufferPointer, at time: Int64, presentationDelay: Int64 = 0,
+        isKeyFrame: Bool = true
     ) -> Bool {
         let isKeyFrame = kind == .frame && isKeyFrame
         while let first = first, time - first.time > duration { letGoOfFirst() }
@@ -87,7 +90,8 @@ public final class PreRollRing {
         tail = offset + Self.aligned(payload.count)
         if count == items.count { grow() }
         items[slot(count)] = Item(
-            kind: kind, time: time, isKeyFrame: isKeyFrame, offset: offset, count: payload.count)
+            kind: kind, time: time, presentationDelay: presentationDelay, isKeyFrame: isKeyFrame, offset: offset,
+            count: payload.count)
         count += 1
         held.add(kind)
         return true

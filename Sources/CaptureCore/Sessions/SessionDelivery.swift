@@ -31,14 +31,10 @@ public struct SessionDelivery: Hashable, Sendable {
             "mediaType": "video", "topic": topic.map(JSONValue.string) ?? .null,
             "rendition": (rendition?.description).map(JSONValue.string) ?? .null,
             "width": JSONValue(dimensions.width), "height": JSONValue(dimensions.height),
-            "frameRate": frameRate.map(Self.rate) ?? .null, "mirrored": .bool(isMirrored),
+            "frameRate": frameRate.map(JSONValue.plain) ?? .null, "mirrored": .bool(isMirrored),
             "activeVideoStabilizationMode": .string(activeVideoStabilizationMode.rawValue),
             "sampleFormat": .null, "rate": .null, "channels": .null, "why": why.isEmpty ? .null : .string(why),
         ]
-    }
-
-    private static func rate(_ rate: Double) -> JSONValue {
-        Int64(exactly: rate).map(JSONValue.integer) ?? .number(rate)
     }
 }
 

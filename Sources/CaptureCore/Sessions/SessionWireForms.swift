@@ -35,7 +35,7 @@ extension SessionOutput {
             "format": (format?.rawValue ?? soundFormat?.rawValue).map(JSONValue.string) ?? .null,
             "width": dimensions.map { JSONValue($0.width) } ?? .null,
             "height": dimensions.map { JSONValue($0.height) } ?? .null,
-            "frameRate": frameRate.map { Int64(exactly: $0).map(JSONValue.integer) ?? .number($0) } ?? .null,
+            "frameRate": frameRate.map(JSONValue.plain) ?? .null,
             "quality": quality.map { JSONValue($0) } ?? .null, "rate": rate.map { JSONValue($0) } ?? .null,
             "channels": channels.map { JSONValue($0) } ?? .null, "whenDenied": isBlankWhenDenied ? "blank" : nil,
             "preRoll": held, "photoSettingsForSceneMonitoring": scene,

@@ -18,9 +18,7 @@ extension FrameDuration {
     }
 
     /// Frames a second as a JSON number, an integer if it is one.
-    var rateJSON: JSONValue {
-        denominator % numerator == 0 ? JSONValue(denominator / numerator) : .number(framesPerSecond)
-    }
+    public var rateJSON: JSONValue { .plain(framesPerSecond) }
 }
 
 extension PixelFormat {

@@ -164,6 +164,7 @@ final class ReplayPlayer {
             guard let slot = queue.take() else { return }
             slot.captureSequence = sequence
             slot.monotonicTime = time
+            slot.presentationDelay = frame.presentationDelay
             slot.bytesUsed[0] = 0
             slot.isCorrupt = !reader.write(to: slot, layout) || frame.isDamaged
             queue.fill(slot)

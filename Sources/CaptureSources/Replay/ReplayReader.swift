@@ -22,6 +22,8 @@ protocol ReplayReader: AnyObject {
 struct ReplayFrame {
     /// Nanoseconds on the material's own clock; nil: it doesn't say.
     var time: Int64?
+    /// As ``FrameSlot/presentationDelay``.
+    var presentationDelay: Int64 = 0
     var isDamaged: Bool
     /// nil: the material's.
     var picture: PictureDescription?
@@ -71,7 +73,9 @@ private final class MovieReplayReader: ReplayReader {
         }
         do throws(MediaError) {
             last = try reader.next().map { item in
-                ReplayFrame(time: item.time, isDamaged: item.isDamaged, picture: picture)
+                ReplayFrame(
+                    time: item.time, presentationDelay: item.presentationDelay, isDamaged: item.isDamaged,
+                    picture: picture)
             }
             return last
         } catch {

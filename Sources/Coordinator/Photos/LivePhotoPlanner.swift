@@ -62,10 +62,8 @@ final class LivePhotoPlanner {
         // The format for the moment of another photo does not count.
         let isBorrowed = photos?.isBorrowed(uniqueID: camera.device.identity.uniqueID) == true
         let format = isBorrowed ? held?.format : nil
-        var device = MovieRequest.Device(camera)
-        device.frameRate = camera.status["frameRate"]?.double
         return LivePhotoSupervisor.Wish(
-            camera: device, format: format ?? camera.status["activeFormat"] ?? .null,
+            camera: MovieRequest.Device(camera), format: format ?? camera.status["activeFormat"] ?? .null,
             microphone: may(.audio) ? microphone.map(MovieRequest.Device.init) : nil,
             orientation: connection.videoOrientation, isMirrored: connection.videoMirrored.isOn(position: position),
             isAutoTrimming: output.livePhoto.isAutoTrimming, isSuspended: output.livePhoto.isSuspended,

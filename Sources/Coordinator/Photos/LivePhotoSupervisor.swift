@@ -33,7 +33,7 @@ final class LivePhotoSupervisor {
         /// What needs a new recorder when it changes; the recorder gets the rest by orders, or does not need it.
         fileprivate var lasting: Wish {
             var lasting = self
-            (lasting.camera.frameRate, lasting.isSuspended) = (nil, false)
+            lasting.isSuspended = false
             return lasting
         }
 

@@ -10,6 +10,10 @@ public enum MonotonicClock {
     /// Nanoseconds since 1970 (`CLOCK_REALTIME`).
     public static func realtime() -> Int64 { read(CLOCK_REALTIME) }
 
+    /// What ``realtime()`` was at a time of ``now()``, by how far apart the two are at present.
+    @inline(__always)
+    public static func realtime(of time: Int64) -> Int64 { time &+ (realtime() &- now()) }
+
     @inline(__always)
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()

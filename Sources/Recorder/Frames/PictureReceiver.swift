@@ -264,7 +264,8 @@ final class PictureReceiver: @unchecked Sendable {
         wait.end()
         let isKeyFrame = record.isKeyframe ?? true
         let sample = Sample(
-            time: record.monotonic, sequence: record.captureSequence,
+            time: record.monotonic, presentationDelay: record.presentationDelay, realtime: record.realtime,
+            sequence: record.captureSequence,
             dropped: counter.missing(before: record.captureSequence, at: record.monotonic, stream),
             isKeyFrame: isKeyFrame, input: number, form: form.number)
         if hasTurn { tellForm() }

@@ -8,6 +8,10 @@ import func Glibc.posix_memalign
 struct Sample: Hashable, Sendable {
     /// When it was taken: monotonic nanoseconds.
     var time: Int64
+    /// Of pictures: nanoseconds from then to when it is shown.
+    var presentationDelay: Int64 = 0
+    /// When it was taken since 1970; of pictures.
+    var realtime: Int64 = 0
     /// Nanoseconds that it lasts; 0: that isn't known.
     var duration: Int64 = 0
     /// The camera's count.

@@ -19,18 +19,22 @@ final class LivePhotoDecoder {
     /// Pixels of a movie's longer side, at most.
     private static let longestSide = 1920
 
-    private init(_ size: Dimensions, _ encoding: Rendition.Encoding, _ wanted: Dimensions) throws(BusError) {
-        let source = FrameLayout(
+    private init(
+        _ size: Dimensions, _ encoding: Rendition.Encoding, _ wanted: Dimensions, frameDuration: FrameDuration? = nil
+    ) throws(BusError) {
+        var source = FrameLayout(
             pixelFormat: .jpeg, dimensions: size, planes: [PlaneLayout(offset: 0, stride: 0, bytes: size.area)])
+        source.description.frameDuration = frameDuration
         converter = try PictureConverter(from: source, to: PictureRequest(encoding: encoding, dimensions: wanted))
         layout = converter.outputLayout
     }
 
     /// For a movie.
     ///
-    /// - Parameter size: of the pictures that come.
-    static func ofMovie(_ size: Dimensions) throws(BusError) -> LivePhotoDecoder {
-        try LivePhotoDecoder(size, .i420, movieSize(size))
+    /// - Parameter pictures: those that come.
+    static func ofMovie(_ pictures: FormatDescription) throws(BusError) -> LivePhotoDecoder {
+        let size = pictures.dimensions
+        return try LivePhotoDecoder(size, .i420, movieSize(size), frameDuration: pictures.frameDuration)
     }
 
     /// Grey and as small as the decoder makes them by itself.

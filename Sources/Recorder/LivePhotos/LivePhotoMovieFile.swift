@@ -12,8 +12,6 @@ final class LivePhotoMovieFile {
     struct Source {
         /// Of decoded pictures.
         var picture: FrameLayout
-        /// Pictures a second, about.
-        var frameRate: Double
         /// nil: there is none.
         var sound: SoundTrackPlan?
     }
@@ -61,14 +59,13 @@ final class LivePhotoMovieFile {
     ) throws(BusError) {
         (nextPicture, start, self.earliest) = (first.number, first.time, earliest)
         size = source.picture.dimensions
-        var settings = MovieFileType.mov.recommendedVideoSettings(size, frameRate: source.frameRate)
+        let rate = source.picture.description.frameDuration?.framesPerSecond
+        var settings = MovieFileType.mov.recommendedVideoSettings(size, frameRate: rate)
         settings.preset = Self.preset
         var configuration = MovieConfiguration(
-            .mov, video: .encoded(source.picture, settings), audio: source.sound.map { $0.movieAudio(request) },
-            frameRate: source.frameRate)
+            .mov, video: .encoded(source.picture, settings), audio: source.sound.map { $0.movieAudio(request) })
         configuration.movieFragmentInterval = Self.fragmentInterval
-        configuration.tags = MovieConfiguration.creation(
-            photo.moment &+ MonotonicClock.realtime() - MonotonicClock.now())
+        configuration.creationDate = MonotonicClock.realtime(of: photo.moment)
         configuration.tags[MovieConfiguration.contentIdentifier] = photo.identifier.text
         do throws(MovieError) {
             let writer = try MovieWriter(path, configuration, mode: 0o600)

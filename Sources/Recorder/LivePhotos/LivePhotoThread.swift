@@ -141,9 +141,11 @@ final class LivePhotoThread: @unchecked Sendable {
     }
 
     private func begin() -> LivePhotoBuffer? {
-        guard let size = mailbox.picture?.layout.dimensions else { return nil }
+        guard let pictures = mailbox.picture?.layout.description else { return nil }
+        let size = pictures.dimensions
+        let frameRate = pictures.frameDuration?.framesPerSecond
         do throws(BusError) {
-            let decoder = try LivePhotoDecoder.ofMovie(size)
+            let decoder = try LivePhotoDecoder.ofMovie(pictures)
             if request.live?.isAutoTrimming == true { motion = try LivePhotoMotion(size) }
             self.decoder = decoder
             let settings = MovieFileType.mov.recommendedVideoSettings(decoder.layout.dimensions, frameRate: frameRate)
@@ -154,7 +156,7 @@ final class LivePhotoThread: @unchecked Sendable {
             return nil
         }
         let past = LivePhotoBuffer(
-            size, frameRate: request.camera?.frameRate ?? Self.mostFrames,
+            size, frameRate: frameRate ?? Self.mostFrames,
             soundRate: sounds.map { _ in mailbox.sound.map { $0.audio.rate * $0.audio.frameBytes } ?? Self.mostSound })
         self.past = past
         figures.hasStarted = true
@@ -163,8 +165,6 @@ final class LivePhotoThread: @unchecked Sendable {
 
     // Where it isn't known: room for so many pictures a second, and bytes of sound.
     private static let (mostFrames, mostSound) = (60.0, 2 << 20)
-
-    private var frameRate: Double { min(max(request.camera?.frameRate ?? 30, 1), 1000) }
 
     private func tellPast() {
         let held = photos.past(from: past?.oldestPicture, to: past?.newestPicture)
@@ -241,7 +241,7 @@ final class LivePhotoThread: @unchecked Sendable {
             throw .livePhotoMovie("no picture of its moment is held")
         }
         photos.trim(movie.photo.job, from: first.time, to: nil)
-        var source = LivePhotoMovieFile.Source(picture: decoder.layout, frameRate: frameRate)
+        var source = LivePhotoMovieFile.Source(picture: decoder.layout)
         // A microphone that has gone gives no track.
         if let end = past.soundEnd, end > first.time { source.sound = mailbox.sound }
         do throws(SystemError) {

@@ -6,7 +6,7 @@ import MovieFile
 /// which may.
 final class BlankFill {
     /// Nanoseconds from one black picture to the next.
-    private let interval: Int64
+    private var interval: Int64 = 0
     /// Until when there are pictures, and sound; monotonic nanoseconds. nil: the movie has not begun.
     private var nextPicture: Int64?
     private var soundEnd: Int64?
@@ -18,14 +18,16 @@ final class BlankFill {
     /// Nanoseconds without anything, after which black goes on with what comes then.
     private static let longestHole: Int64 = 10_000_000_000
 
-    init(frameRate: Double) { interval = Int64(1_000_000_000 / frameRate) }
-
     deinit {
         picture.deallocate()
         silence.deallocate()
     }
 
-    func begin(at time: Int64) { (nextPicture, soundEnd) = (nextPicture ?? time, soundEnd ?? time) }
+    /// - Parameter interval: nanoseconds from one black picture to the next.
+    func begin(at time: Int64, interval: Int64) {
+        (nextPicture, soundEnd) = (nextPicture ?? time, soundEnd ?? time)
+        self.interval = interval
+    }
 
     func pictureCame(at time: Int64) { nextPicture = max(nextPicture ?? time, time) + interval }
 
@@ -63,7 +65,7 @@ final class BlankFill {
         if time - next > Self.longestHole { next = time - interval }
         while next < time {
             nextPicture = next + interval
-            _ = try writer.append(UnsafeRawBufferPointer(picture), at: next, isKeyFrame: true)
+            _ = try writer.append(UnsafeRawBufferPointer(picture), at: next, presentationDelay: 0, isKeyFrame: true)
             next += interval
         }
     }

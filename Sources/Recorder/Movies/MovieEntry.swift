@@ -18,18 +18,18 @@ struct MovieEntry {
     ///
     /// - Parameters:
     ///   - path: of the file, without links but those on the way to the library.
-    ///   - time: when it begins: monotonic nanoseconds.
+    ///   - date: when it begins: nanoseconds since 1970.
     /// - Returns: nil when it is not to be entered, or can't be and lies elsewhere.
     /// - Throws: why what lies in the library can't be entered.
     init?(
-        _ request: MovieRequest, path: String, at time: Int64, video: JSONValue?, audio: JSONValue?, logger: Logger
+        _ request: MovieRequest, path: String, date: Int64, video: JSONValue?, audio: JSONValue?, logger: Logger
     ) throws(LibraryError) {
         guard let folder = request.library else { return nil }
         self.logger = logger
         entry = LibraryEntry(
             id: request.movie, path: path, devices: request.camera.map { [$0.entry] } ?? [],
             microphone: request.microphone?.entry,
-            started: MonotonicClock.realtime() - (MonotonicClock.now() - time),
+            started: date,
             fileType: request.fileType.rawValue, video: video, audio: audio, session: request.session, rig: request.rig,
             take: request.take, part: request.part,
             owner: LibraryOwner(uid: request.owner.uid, pid: request.owner.shownPID, name: request.owner.name))
@@ -52,7 +52,7 @@ struct MovieEntry {
     /// names yet: only these are ever mended or removed for this entry, and none is there that has none.
     ///
     /// - Returns: false: it can't be entered, and lies elsewhere.
-    /// - Throws: as ``init(_:path:at:video:audio:logger:)``.
+    /// - Throws: as ``init(_:path:date:video:audio:logger:)``.
     mutating func add(_ file: FileIdentity, sideCar: FrameLog?) throws(LibraryError) -> Bool {
         entry.file = file
         entry.isNamed = false

@@ -71,7 +71,8 @@ extension MovieThread {
 
 extension MovieVideo {
     /// {codec, width, height, frameRate}, and of what is encoded here {bitRate, keyFrameInterval, preset}.
-    func wireForm(frameRate: Double) -> JSONValue {
+    /// - Parameter frameRate: of the movie; nil: it is not known.
+    func wireForm(frameRate: Double?) -> JSONValue {
         let size: Dimensions
         var encoding: VideoSettings?
         switch self {
@@ -83,7 +84,7 @@ extension MovieVideo {
         }
         return .members([
             "codec": .string(codec.rawValue), "width": JSONValue(size.width), "height": JSONValue(size.height),
-            "frameRate": .number(frameRate), "bitRate": encoding.map { JSONValue($0.bitRate) },
+            "frameRate": frameRate.map(JSONValue.plain) ?? .null, "bitRate": encoding.map { JSONValue($0.bitRate) },
             "keyFrameInterval": encoding.map { JSONValue($0.keyFrameInterval) },
             "preset": encoding.map { .string($0.preset) },
         ])

@@ -13,8 +13,11 @@ protocol MovieSink: AnyObject {
 
     /// Goes on with pictures that lie otherwise in memory.
     func setSource(_ layout: FrameLayout) throws(MovieError)
+    /// - Parameter presentationDelay: nanoseconds from that time to when it is shown.
     /// - Returns: false: it was left out.
-    func append(_ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool) throws(MovieError) -> Bool
+    func append(
+        _ payload: UnsafeRawBufferPointer, at time: Int64, presentationDelay: Int64, isKeyFrame: Bool
+    ) throws(MovieError) -> Bool
     func append(sound samples: UnsafeRawBufferPointer, at time: Int64) throws(MovieError) -> Bool
     /// So many frames were lost before they came here.
     func noteDropped(_ frames: UInt64)

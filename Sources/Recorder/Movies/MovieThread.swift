@@ -40,7 +40,7 @@ final class MovieThread: @unchecked Sendable {
     private var source = (input: 0, form: 0)
     /// How they come; nil: as ``RecorderMailbox/picture`` says.
     private var plan: PictureTrackPlan?
-    private let fill: BlankFill
+    private let fill = BlankFill()
     private let turn: SampleInterleaver
 
     /// What the side-car is called behind the movie's own name.
@@ -61,7 +61,6 @@ final class MovieThread: @unchecked Sendable {
         self.pictures = pictures
         self.sounds = sounds
         self.logger = logger
-        fill = BlankFill(frameRate: Self.frameRate(request))
         turn = SampleInterleaver(request, hasPictures: pictures != nil, hasSounds: sounds != nil)
     }
 
@@ -133,7 +132,7 @@ final class MovieThread: @unchecked Sendable {
 
     private func take(_ sample: Sample, picture bytes: UnsafeRawBufferPointer) {
         if (sample.input, sample.form) != source { follow(sample) }
-        guard let writer = writer ?? open(at: sample.time, bytes) else { return }
+        guard let writer = writer ?? open(at: sample.time + sample.presentationDelay, bytes) else { return }
         let isPaused = pausedFrom.map { sample.time >= $0 } ?? false
         if request.microphone != nil, sounds == nil || mailbox.isWithdrawn(.audio), sounds?.first == nil {
             add(writer) { () throws(MovieError) in
@@ -143,9 +142,9 @@ final class MovieThread: @unchecked Sendable {
         fill.pictureCame(at: sample.time)
         if sample.dropped > 0, figures.hasStarted, !isPaused { writer.noteDropped(sample.dropped) }
         add(writer, at: sample.time) { () throws(MovieError) in
-            guard try writer.append(bytes, at: sample.time, isKeyFrame: sample.isKeyFrame), writer.hasBegun else {
-                return
-            }
+            let isTaken = try writer.append(
+                bytes, at: sample.time, presentationDelay: sample.presentationDelay, isKeyFrame: sample.isKeyFrame)
+            guard isTaken, writer.hasBegun else { return }
             try note(sample)
         }
     }
@@ -177,7 +176,7 @@ final class MovieThread: @unchecked Sendable {
     }
 
     private func beginning(_ sound: Sample) -> Int64 {
-        turn.beginning(sound, picture: pictures?.first, frameRate: frameRate, builds: buildsOnOthers)
+        turn.beginning(sound, picture: pictures?.first, interval: frameInterval, builds: buildsOnOthers)
     }
 
     private func take(_ sample: Sample, sound bytes: UnsafeRawBufferPointer) {
@@ -233,7 +232,10 @@ final class MovieThread: @unchecked Sendable {
         started(at: sample.time)
         guard let log else { return }
         do throws(SystemError) {
-            try log.append(timestamp: sample.time, sequence: sample.sequence, dropped: sample.dropped)
+            try log.append(
+                timestamp: sample.time + sample.presentationDelay,
+                realtime: sample.realtime + sample.presentationDelay, sequence: sample.sequence,
+                dropped: sample.dropped)
         } catch {
             giveUpLog(error)
         }
@@ -268,10 +270,10 @@ final class MovieThread: @unchecked Sendable {
 
     // MARK: The file
 
-    private var frameRate: Double { Self.frameRate(request) }
-
-    private static func frameRate(_ request: MovieRequest) -> Double {
-        min(max(request.frameRate ?? request.camera?.frameRate ?? 30, 1), 1000)
+    /// Nanoseconds from one picture to the next.
+    private var frameInterval: Int64 {
+        let rate = (plan ?? mailbox.picture)?.frameRate(request) ?? RecommendedVideo.usualFrameRate
+        return Int64(1_000_000_000 / min(max(rate, 0.001), 1000))
     }
 
     // As those that take in do with what comes.
@@ -283,7 +285,6 @@ final class MovieThread: @unchecked Sendable {
     }
 
     private func open(at time: Int64, _ picture: UnsafeRawBufferPointer?) -> (any MovieSink)? {
-        let frameRate = self.frameRate
         do throws(BusError) {
             try planBlank()
         } catch {
@@ -301,21 +302,24 @@ final class MovieThread: @unchecked Sendable {
         }
         var configuration = MovieConfiguration(
             request.fileType,
-            video: plan.map { $0.video(request, parameterSets: sets, frameRate: frameRate) },
-            audio: soundPlan.map { $0.movieAudio(request) }, frameRate: frameRate)
+            video: plan.map { $0.video(request, parameterSets: sets) },
+            audio: soundPlan.map { $0.movieAudio(request) })
         configuration.constantFrameRate = request.frameRate
+        let date = MonotonicClock.realtime(of: time)
+        configuration.creationDate = date
         configuration.movieFragmentInterval = request.fragmentInterval * 1_000_000
         configuration.limits = MovieLimits(
             maxRecordedDuration: request.limits.maxDuration.map { $0 * 1_000_000 },
             maxRecordedFileSize: request.limits.maxFileSize,
             // 0: until nothing is free, which is another end (diskFull).
             minFreeDiskSpaceLimit: request.limits.minFreeDiskSpace.flatMap { $0 > 0 ? $0 : nil })
-        let (video, audio) = (configuration.video?.wireForm(frameRate: frameRate), configuration.audio?.wireForm)
+        let video = configuration.video?.wireForm(frameRate: configuration.frameRate)
+        let audio = configuration.audio?.wireForm
         do throws(MovieError) {
-            let writer = try sink(configuration, at: time, video, audio)
+            let writer = try sink(configuration, at: time, date, video, audio)
             self.writer = writer
             if request.url == nil, let plan { isStoredAsItComes = !plan.isEncoded }
-            fill.begin(at: time)
+            fill.begin(at: time, interval: frameInterval)
             mailbox.tell(video: video ?? .null, audio: audio ?? .null)
             return writer
         } catch {
@@ -330,11 +334,11 @@ final class MovieThread: @unchecked Sendable {
     }
 
     private func sink(
-        _ configuration: MovieConfiguration, at time: Int64, _ video: JSONValue?, _ audio: JSONValue?
+        _ configuration: MovieConfiguration, at time: Int64, _ date: Int64, _ video: JSONValue?, _ audio: JSONValue?
     ) throws(MovieError) -> any MovieSink {
         if let url = request.url {
             return try StreamSink(
-                url, video: configuration.video, audio: configuration.audio, frameRate: configuration.frameRate,
+                url, video: configuration.video, audio: configuration.audio,
                 maxDuration: configuration.limits.maxRecordedDuration, mailbox)
         }
         // The library's own folders are made by it.
@@ -342,7 +346,7 @@ final class MovieThread: @unchecked Sendable {
         var place = request.path
         do throws(SystemError) { if !isOfLibrary { place = try openFolder() } } catch { throw .file(error) }
         do throws(LibraryError) {
-            entry = try MovieEntry(request, path: place, at: time, video: video, audio: audio, logger: logger)
+            entry = try MovieEntry(request, path: place, date: date, video: video, audio: audio, logger: logger)
         } catch {
             throw error.movieError
         }
@@ -352,7 +356,7 @@ final class MovieThread: @unchecked Sendable {
         let writer = try MovieWriter(
             path, configuration, mode: entry?.mode, temporary: temporary
         ) { (file) throws(MovieError) in
-            openLog(time)
+            openLog(time, date)
             do throws(LibraryError) {
                 if try entry?.add(file, sideCar: log) == false { entry = nil }
             } catch {
@@ -386,11 +390,11 @@ final class MovieThread: @unchecked Sendable {
         return real == "/" ? "/\(name)" : "\(real)/\(name)"
     }
 
-    private func openLog(_ time: Int64) {
+    private func openLog(_ time: Int64, _ date: Int64) {
         guard pictures != nil, request.url == nil else { return }
         do throws(SystemError) {
             let log = try makeLog()
-            try log.append(line: SideCar.head(request, firstFrame: time).description)
+            try log.append(line: SideCar.head(request, firstFrame: time, realtime: date).description)
             self.log = log
         } catch {
             giveUpLog(error)

@@ -64,8 +64,16 @@ struct PictureTrackPlan: Hashable, Sendable {
                 orientation: PictureOrientation(quarters: ring.orientation / 90, isMirrored: ring.isMirrored),
                 extensions: ring.extensions),
             planes: ring.planes.map { PlaneLayout(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) })
-        let format = layout.pixelFormat
-        let video = request.video
+        let (format, video) = (layout.pixelFormat, request.video)
+        if let wanted = request.frameRate, let rate = layout.description.frameDuration?.framesPerSecond,
+            wanted > rate + Self.rateSlack
+        {
+            return .refuse(
+                .invalidParams(
+                    "frameRate",
+                    "the camera delivers \(JSONValue.plain((rate * 1000).rounded() / 1000)) frames per second, and a "
+                        + "movie can't have more"))
+        }
         let source = layout.description.orientation
         let wish = PictureOrientation(
             quarters: (request.orientation ?? 0) / 90, isMirrored: request.mirrored ?? false)
@@ -187,9 +195,10 @@ struct PictureTrackPlan: Hashable, Sendable {
         guard request.video.codec != .passThrough else {
             throw .invalidParams("codec", "there is no picture to store unchanged; use h264")
         }
-        guard let layout = FrameLayout.packed(kind == .raw ? .yuyv : .i420, size) else {
+        guard var layout = FrameLayout.packed(kind == .raw ? .yuyv : .i420, size) else {
             throw BusError(.formatUnsupported, "\(size) can't be recorded.", ["nearest": .null])
         }
+        layout.description.frameDuration = request.blank.frameDuration
         return PictureTrackPlan(kind: kind, layout: layout)
     }
 
@@ -201,6 +210,9 @@ struct PictureTrackPlan: Hashable, Sendable {
         default: nil
         }
     }
+
+    /// Frames a second, by which what people write is off: 29.97 for 30000/1001.
+    private static let rateSlack = 0.001
 
     private static let encodable: Set<PixelFormat> = [.i420, .nv12, .nv12FullRange, .yuyv, .uyvy]
 
@@ -238,12 +250,12 @@ struct PictureTrackPlan: Hashable, Sendable {
     // MARK: As stored in the movie
 
     /// - Parameter parameterSets: of H.264.
-    func video(_ request: MovieRequest, parameterSets: [UInt8], frameRate: Double) -> MovieVideo {
+    func video(_ request: MovieRequest, parameterSets: [UInt8]) -> MovieVideo {
         switch kind {
         case .motionJPEG: .motionJPEG(layout.description)
         case .h264: .h264(layout.description, parameterSets: parameterSets)
         case .raw: .raw(layout)
-        case .encoded: .encoded(layout, settings(request, frameRate: frameRate))
+        case .encoded: .encoded(layout, settings(request))
         case .lossless:
             .encoded(
                 layout,
@@ -253,10 +265,15 @@ struct PictureTrackPlan: Hashable, Sendable {
         }
     }
 
-    private func settings(_ request: MovieRequest, frameRate: Double) -> VideoSettings {
+    /// Frames a second of the movie; nil: they are not known.
+    func frameRate(_ request: MovieRequest) -> Double? {
+        request.frameRate ?? layout.description.frameDuration?.framesPerSecond
+    }
+
+    private func settings(_ request: MovieRequest) -> VideoSettings {
         let wish = request.video
         let size = Self.size(layout.dimensions, width: wish.width, height: wish.height)
-        var settings = request.fileType.recommendedVideoSettings(size, frameRate: frameRate)
+        var settings = request.fileType.recommendedVideoSettings(size, frameRate: frameRate(request))
         if let bitRate = wish.bitRate { settings.bitRate = bitRate }
         if let interval = wish.keyFrameInterval { settings.keyFrameInterval = interval }
         if let preset = wish.preset { settings.preset = preset }

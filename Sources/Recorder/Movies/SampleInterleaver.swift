@@ -69,11 +69,12 @@ struct SampleInterleaver {
     ///
     /// - Parameters:
     ///   - picture: the first that waits.
+    ///   - interval: nanoseconds from one picture to the next.
     ///   - builds: its pictures build on one another.
-    func beginning(_ sound: Sample, picture: Sample?, frameRate: Double, builds: @autoclosure () -> Bool) -> Int64 {
+    func beginning(_ sound: Sample, picture: Sample?, interval: Int64, builds: @autoclosure () -> Bool) -> Int64 {
         guard mayStartWithSound, !builds(), let picture else { return max(sound.time, notBefore) }
         // Sound from before a camera has begun is no more wanted than a picture without sound.
-        let isFirst = sound.time > picture.time - Int64(1_000_000_000 / frameRate)
+        let isFirst = sound.time > picture.time - interval
         return isFirst ? max(sound.time, notBefore) : picture.time
     }
 }

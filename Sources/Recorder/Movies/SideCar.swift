@@ -5,17 +5,19 @@ import LinuxIO
 
 /// The file beside a movie that has a line for each frame: what its first line says.
 enum SideCar {
-    /// {movie, camera, microphone, fileType, take, part, follows, rig, firstFrame, notBefore, startOffset}.
+    /// {movie, camera, microphone, fileType, take, part, follows, rig, firstFrame, realtime, notBefore, startOffset}.
     ///
-    /// `follows` is the movie in whose place this one continues. Times are nanoseconds of CLOCK_MONOTONIC;
-    /// `startOffset` is how long after `notBefore` the first frame was taken.
-    static func head(_ request: MovieRequest, firstFrame: Int64) -> JSONValue {
+    /// `follows` is the movie in whose place this one continues. Times are nanoseconds of CLOCK_MONOTONIC; `realtime`
+    /// is the first frame's of CLOCK_REALTIME, and `startOffset` is how long after `notBefore` the first frame was
+    /// taken.
+    static func head(_ request: MovieRequest, firstFrame: Int64, realtime: Int64) -> JSONValue {
         [
             "movie": .string(request.movie), "camera": request.camera?.json ?? .null,
             "microphone": request.microphone?.json ?? .null, "fileType": .string(request.fileType.rawValue),
             "take": request.take.map(JSONValue.string) ?? .null, "part": JSONValue(request.part),
             "follows": request.follows.map(JSONValue.string) ?? .null,
             "rig": request.rig.map(JSONValue.string) ?? .null, "firstFrame": .integer(firstFrame),
+            "realtime": .integer(realtime),
             "notBefore": request.notBefore.map(JSONValue.integer) ?? .null,
             "startOffset": request.notBefore.map { .integer(firstFrame - $0) } ?? .null,
         ]

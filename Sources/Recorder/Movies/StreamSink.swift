@@ -32,10 +32,9 @@ final class StreamSink: MovieSink {
     ///
     /// - Throws: what can't be sent. That the server isn't there ends the movie by way of the mailbox.
     init(
-        _ url: StreamURL, video: MovieVideo?, audio: MovieAudio?, frameRate: Double, maxDuration: Int64?,
-        _ mailbox: RecorderMailbox
+        _ url: StreamURL, video: MovieVideo?, audio: MovieAudio?, maxDuration: Int64?, _ mailbox: RecorderMailbox
     ) throws(MovieError) {
-        var configuration = StreamConfiguration(url.text, video: video, audio: audio, frameRate: frameRate)
+        var configuration = StreamConfiguration(url.text, video: video, audio: audio)
         configuration.connectTimeout = Self.connectTimeout
         configuration.queueSize = Self.queueSize
         self.maxDuration = maxDuration
@@ -70,13 +69,16 @@ final class StreamSink: MovieSink {
         try stream.setSource(layout)
     }
 
-    func append(_ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool) -> Bool {
+    func append(
+        _ payload: UnsafeRawBufferPointer, at time: Int64, presentationDelay: Int64, isKeyFrame: Bool
+    ) -> Bool {
         guard let time = movieTime(time) else { return false }
         // It builds on what was cut out.
         guard !waitsForKeyFrame || isKeyFrame else { return false }
         guard take(time) else { return false }
         waitsForKeyFrame = false
-        return stream.append(payload, at: time, isKeyFrame: isKeyFrame)
+        return stream.append(
+            payload, at: time, presentationDelay: presentationDelay, isKeyFrame: isKeyFrame)
     }
 
     func append(sound samples: UnsafeRawBufferPointer, at time: Int64) -> Bool {

@@ -50,7 +50,7 @@ struct DeviceStatus {
             "memory": (memory?.rawValue).map(JSONValue.string) ?? .null,
             "activeFormat": configuration?.json["activeFormat"] ?? .null,
             "formatDescription": formatDescription?.json ?? .null,
-            "frameDuration": duration?.json ?? .null, "frameRate": duration?.rate ?? .null,
+            "frameDuration": duration?.json ?? .null, "frameRate": duration?.rateJSON ?? .null,
             "generation": JSONValue(generation), "controls": .object(snapshot?.values ?? [:]),
             "supports": snapshot?.cameraControls.supports ?? [:],
             "asOf": (snapshot?.asOf).map(JSONValue.integer) ?? .null,
@@ -67,13 +67,6 @@ struct DeviceStatus {
                 Dictionary(refused.map { ($0.rendition.description, .string($0.error.message)) }) { $1 }),
             "rings": WorkerReport.rings(ringBytes),
         ]
-    }
-}
-
-extension FrameDuration {
-    /// Frames a second, as an integer if it is one.
-    fileprivate var rate: JSONValue {
-        denominator % numerator == 0 ? JSONValue(denominator / numerator) : .number(framesPerSecond)
     }
 }
 

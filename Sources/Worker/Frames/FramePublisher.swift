@@ -109,7 +109,7 @@ final class FramePublisher: @unchecked Sendable {
         // Readers wait for what is done from here to where the frame is published, with code and memory that have gone
         // cold since the last one: what can be done afterwards is.
         let generation = generation
-        let realtime = metadata.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
+        let realtime = MonotonicClock.realtime(of: metadata.monotonicTime)
         if metadata.isCorrupt { return leaveOut(Self.isMarked) }
         var used = metadata.bytesUsed
         if let judge {
@@ -126,12 +126,13 @@ final class FramePublisher: @unchecked Sendable {
         let record = RingRecord(
             sequence: sequence, captureSequence: metadata.captureSequence, monotonic: metadata.monotonicTime,
             realtime: realtime, generation: generation, dropped: damaged, bytes: bytes,
-            timestampSource: RingRecord.TimestampSource(source), isKeyframe: isKeyframe)
+            timestampSource: RingRecord.TimestampSource(source), isKeyframe: isKeyframe,
+            presentationDelay: metadata.presentationDelay)
         let stamp = writer.publish(slot, record)
         if stamp != nil { sequence += 1 }
         let facts = FrameFacts(
             captureSequence: metadata.captureSequence, monotonic: metadata.monotonicTime, realtime: realtime,
-            generation: generation, isKeyframe: isKeyframe)
+            generation: generation, isKeyframe: isKeyframe, presentationDelay: metadata.presentationDelay)
         return .whole(
             Arrival(
                 frame: FrameJob(slot: slot, regions: regions[slot], bytesUsed: used, facts: facts),

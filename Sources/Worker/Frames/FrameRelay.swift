@@ -336,7 +336,8 @@ final class FrameRelay {
             topic.writer?.write(
                 sequence: topic.sequence, captureSequence: facts.captureSequence, generation: facts.generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
-                keyframe: facts.isKeyframe, zoom: facts.zoom, payloadBytes: publication.bytes, place: publication.place)
+                keyframe: facts.isKeyframe, presentationDelay: facts.presentationDelay, zoom: facts.zoom,
+                payloadBytes: publication.bytes, place: publication.place)
             guard let writer = topic.writer else { continue }
             topic.sequence += 1
             attempt { () throws(ZeroMQError) in
@@ -441,7 +442,8 @@ final class FrameRelay {
             topic.writer?.write(
                 sequence: topic.sequence, captureSequence: facts.captureSequence, generation: facts.generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
-                keyframe: facts.isKeyframe, zoom: facts.zoom, payloadBytes: payload.count)
+                keyframe: facts.isKeyframe, presentationDelay: facts.presentationDelay, zoom: facts.zoom,
+                payloadBytes: payload.count)
             guard let writer = topic.writer else { continue }
             topic.sequence += 1
             attempt { () throws(ZeroMQError) in

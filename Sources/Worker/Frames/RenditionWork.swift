@@ -13,6 +13,8 @@ struct FrameFacts {
     var generation: UInt64 = 0
     /// Where frames build on one another: whether this one builds on none before it.
     var isKeyframe: Bool?
+    /// As ``FrameSlot/presentationDelay``.
+    var presentationDelay: Int64 = 0
     /// How far its middle is enlarged in what is made of it, in thousandths.
     var zoom = DigitalZoom.whole
 }

@@ -29,7 +29,7 @@ struct RecorderMessagesTests {
     private static var large: MovieRequest {
         MovieRequest(
             movie: "m2", path: "/v/b.mkv", library: "/v",
-            camera: MovieRequest.Device(id: "front", uniqueID: "u-1", name: "Front", frameRate: 29.97),
+            camera: MovieRequest.Device(id: "front", uniqueID: "u-1", name: "Front"),
             microphone: MovieRequest.Device(id: "desk", uniqueID: "u-2", name: "Desk"), fileType: .mkv,
             video: MovieRequest.Video(
                 codec: .h264, width: 640, height: 480, bitRate: 1_000_000, keyFrameInterval: 30, preset: "fast",

@@ -8,6 +8,7 @@ struct ReplayedFrame {
     var bytes: [UInt8]
     var sequence: UInt64
     var time: Int64
+    var presentation: Int64
     var isCorrupt: Bool
 }
 
@@ -59,7 +60,7 @@ extension ReplayTesting {
                 frames.append(
                     ReplayedFrame(
                         bytes: Array(payload(slot)), sequence: slot.captureSequence, time: slot.monotonicTime,
-                        isCorrupt: slot.isCorrupt))
+                        presentation: slot.monotonicTime + slot.presentationDelay, isCorrupt: slot.isCorrupt))
                 try stream.enqueue(slot)
             }
         } catch let error as SourceError {

@@ -145,6 +145,28 @@ import Testing
         #expect(frames.map { ($0.time - begin + 500_000) / 1_000_000 } == [0, 25, 50, 50 + pause, 75 + pause])
     }
 
+    @Test("pictures that are not in the order of their times have both", arguments: ["mp4", "mkv", "ts"])
+    func reordered(_ ending: String) async throws {
+        let path = try await movie("r.\(ending)", ["-c:v", "libx264", "-pix_fmt", "yuv420p"], frames: 20)
+        let camera = camera(path)
+        let size = try camera.open().formats[0].dimensions
+        _ = try camera.setFormat(FormatSelection(pixelFormat: .h264, dimensions: size))
+        let frames = try play(camera).frames
+        #expect(frames.count == 20)
+        #expect(zip(frames, frames.dropFirst()).allSatisfy { $0.time < $1.time && $0.presentation != $1.presentation })
+        #expect(frames.allSatisfy { $0.presentation >= $0.time })
+        let probe = try await run(
+            "ffprobe",
+            ["-v", "error", "-select_streams", "v", "-show_entries", "packet=pts_time", "-of", "csv=p=0", path])
+        let times = String(decoding: probe, as: UTF8.self).split(separator: "\n").compactMap {
+            $0.split(separator: ",").first.flatMap { Double($0) }
+        }
+        let (first, begin) = (try #require(times.first), try #require(frames.first?.presentation))
+        #expect(times != times.sorted())
+        let milliseconds = frames.map { (Double($0.presentation - begin) / 1e6).rounded() }
+        #expect(milliseconds == times.map { (($0 - first) * 1e3).rounded() })
+    }
+
     @Test("it begins again without a gap where it is to")
     func loops() async throws {
         let path = try await movie("a.y4m", ["-pix_fmt", "yuv420p"], frames: 3)
