@@ -160,6 +160,64 @@ class Photos(PhotoTestCase):
         for name in ("exposureMode", "exposureTargetBias"):
             self.assertEqual(after.get(name), before.get(name), name)
 
+    def test_a_bracket_of_a_locked_exposure_is_that_of_the_exposure_that_was_locked(self) -> None:
+        self.addCleanup(self.client.reset_focus_and_exposure, self.first)
+        # Where the picture is darker than the middle, so that the exposure is another one than the camera begins with.
+        self.client.expose(self.first, (0.95, 0.5))
+        self.await_exposure("continuousAutoExposure")
+        free = self.client.capture_photo(self.first, bracket=[-2, 0, 2])
+        command = subprocess.run(
+            ["camerabus", "expose", self.first, "0.95,0.5", "--then-lock"], capture_output=True, text=True
+        )
+        self.assertEqual(command.returncode, 0, command.stderr)
+        self.await_exposure("locked")
+        before = self.exposure()
+        self.assertGreater(before["exposureDuration"], 0.03)
+        locked = self.client.capture_photo(self.first, bracket=[-2, 0, 2])
+        self.assertEqual((free.adjusted, locked.adjusted), ((), ()))
+        for one, other in zip(map(self.brightness, free.photos), map(self.brightness, locked.photos)):
+            self.assertAlmostEqual(one, other, delta=3)
+        self.assertEqual(self.exposure_tags(free.photos), self.exposure_tags(locked.photos))
+        levels = list(map(self.brightness, locked.photos))
+        self.assertTrue(levels[0] * 1.3 < levels[1] and levels[1] * 1.05 < levels[2], levels)
+        self.assertEqual(self.exposure(), before)
+        # What is set ends the lock.
+        answer = self.client.set(self.first, exposureDuration=0.01, ISO=200)
+        self.assertEqual(answer.adjusted, ())
+        now = self.exposure()
+        self.assertEqual((now["exposureMode"], now["exposureDuration"], now["ISO"]), ("custom", 0.01, 200))
+
+    def test_a_profile_is_applied_over_a_locked_exposure(self) -> None:
+        self.addCleanup(self.client.reset_focus_and_exposure, self.first)
+        wanted = self.expose()
+        self.client.save_profile("by-hand", self.first)
+        self.addCleanup(self.client.delete_profile, "by-hand")
+        self.client.expose(self.first, (0.5, 0.5), then_lock=True)
+        self.await_exposure("locked")
+        for dry_run in (True, False):
+            answer = self.client.apply_profile("by-hand", self.first, dry_run=dry_run)
+            self.assertEqual((answer.verdict, answer.adjusted), ("valid", ()), dry_run)
+        self.assertEqual(self.exposure(), wanted)
+
+    def await_exposure(self, mode: str) -> None:
+        """Waits until the first camera's exposure has settled in a mode."""
+        topic = f"state/device/{self.first}/"
+        wanted = {"exposureMode": mode, "adjustingExposure": False}
+        with self.client.mirror(topic) as mirror:
+            mirror.wait(lambda state: wanted.items() <= state[topic]["controls"].items(), TIMEOUT)
+
+    def exposure_tags(self, photos: list[Photo]) -> list[tuple[float, int]]:
+        """Seconds and sensitivity, as exiftool reads them."""
+        if not shutil.which("exiftool"):
+            self.skipTest("exiftool is not installed")
+        for photo in photos:
+            photo.save(self.folder / f"{photo.index}.jpg", overwrite=True)
+        names = [str(self.folder / f"{photo.index}.jpg") for photo in photos]
+        told = subprocess.run(
+            ["exiftool", "-json", "-n", "-ExposureTime", "-ISO", *names], capture_output=True, text=True, check=True
+        )
+        return [(tags["ExposureTime"], tags["ISO"]) for tags in json.loads(told.stdout)]
+
     def test_an_exposure_that_was_set_is_back_after_a_bracket(self) -> None:
         before = self.expose()
         photos = self.client.capture_photo(self.first, bracket_durations=["1/500", "1/60"]).photos

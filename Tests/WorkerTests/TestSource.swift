@@ -57,6 +57,8 @@ final class TestBench: Sendable {
         /// How bright what it sees is, in strips from left to right, 1 being grey at the first exposure; none: it sees
         /// nothing.
         var scene: [Double] = []
+        /// What becomes of an exposure while `3a_lock` has its bit; nil: it is set.
+        var lockManner: LockManner?
         /// What was set last, by control.
         var set: [String: ControlValue] = [:]
 
@@ -67,6 +69,9 @@ final class TestBench: Sendable {
             return UInt8(min(max(16 + 101 * scene[strip] * time * gain, 16), 235))
         }
     }
+
+    /// What drivers do with a control that is locked.
+    enum LockManner: Sendable, CaseIterable { case ignores, refuses, marksInactive, marksGrabbed }
 
     /// What the source tells by itself.
     let told = TestEventQueue()
@@ -145,6 +150,11 @@ final class TestSource: VideoSource {
             var control = control
             control.flags.formUnion(now.flags[control.name] ?? [])
             if control.name == "gain", values["gain_automatic"] == .boolean(true) { control.flags.insert(.inactive) }
+            switch isLocked(control.name) ? now.lockManner : nil {
+            case .marksInactive?: control.flags.insert(.inactive)
+            case .marksGrabbed?: control.flags.insert(.grabbed)
+            default: break
+            }
             return control
         }
     }
@@ -246,13 +256,25 @@ final class TestSource: VideoSource {
         if now.refusedControl == name {
             throw SourceError(.refused, operation: "setControl", message: "refused", control: name)
         }
-        if table.first(where: { $0.name == name })?.flags.contains(.inactive) ?? false {
+        if !(table.first { $0.name == name }?.flags.isDisjoint(with: [.inactive, .grabbed]) ?? true) {
             throw SourceError(.controlBusy, operation: "setControl", message: "inactive", control: name)
+        }
+        if isLocked(name) {
+            if now.lockManner == .refuses {
+                throw SourceError(.controlBusy, operation: "setControl", errno: EBUSY, message: "busy", control: name)
+            }
+            if now.lockManner == .ignores { return }
         }
         if name == CropRectangleControl.name { return try setCrop(value) }
         values[name] = now.stubborn[name] ?? value
         let kept = values[name]
         bench.set { $0.set[name] = kept }
+    }
+
+    // Of such drivers also the mode is locked.
+    private func isLocked(_ name: String) -> Bool {
+        (values["3a_lock"]?.number ?? 0) & 1 != 0
+            && ["auto_exposure", "exposure_time_absolute", "iso_sensitivity"].contains(name)
     }
 
     private func setCrop(_ value: ControlValue) throws(SourceError) {

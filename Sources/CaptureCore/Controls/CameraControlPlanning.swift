@@ -131,7 +131,9 @@ struct CameraControlPlanner {
         let isMetered = mode == "continuousAutoExposure" && wantsMetering
         if mode != nil, map.has(ID.exposureMetering) { try set(ID.exposureMetering, isMetered ? 1 : 0, for: name) }
         switch mode {
-        case "locked" where map.hasLock(ID.exposureLock): hold(ID.exposureLock, name)
+        case "locked" where map.hasLock(ID.exposureLock) && isExposing:
+            words[CameraControlName.exposureMode.rawValue] = mode
+            hold(ID.exposureLock, name)
         case "locked", "custom":
             words[CameraControlName.exposureMode.rawValue] = mode
             if map.has(ID.autoExposure) { try set(ID.autoExposure, ID.exposureManual, for: name) }
@@ -154,6 +156,12 @@ struct CameraControlPlanner {
             if map.hasLock(ID.exposureLock) { clear(ID.exposureLock, name) }
         default: break
         }
+    }
+
+    // The camera exposes by itself. Where it doesn't, drivers ignore a lock, and there is nothing to lock.
+    private var isExposing: Bool {
+        guard let present = now[ID.autoExposure] else { return true }
+        return present != ID.exposureManual || now[ID.autoISO] == 1
     }
 
     // The camera's own exposure looks at the whole picture; another point is metered.
@@ -246,7 +254,9 @@ struct CameraControlPlanner {
         guard let name = locks.name, let control = map.byID[ID.lock3A] else { return }
         let present = now[ID.lock3A] ?? 0
         let wanted = (present & ~locks.cleared | locks.set) & control.maximum
-        guard wanted != present else { return }
+        // What is locked and is to be another value is unlocked for a moment.
+        let isOpened = AutomaticLock.open(from: present, to: wanted, for: order) != present
+        guard wanted != present || isOpened else { return }
         order.append(control.id)
         values[control.id] = (wanted, name)
     }

@@ -23,19 +23,35 @@ extension ConfigurationPlanner {
         clampZoom(path, current, &wishes, into: &plan)
         let values = Dictionary(wishes.map { ($0.control.id, $0.value) }) { first, _ in first }
         for wish in wishes { try checkBusy(wish, values, current) }
+        noteCustom(wishes, into: &plan)
         plan.implied = Set(wishes.filter(\.isImplied).map(\.control.name))
-        plan.controls = (0...3).flatMap { rank in wishes.filter { Self.rank($0.control.id) == rank } }.map {
+        plan.controls = (0...4).flatMap { rank in wishes.filter { Self.rank($0.control.id) == rank } }.map {
             PlannedControl(name: $0.control.name, value: $0.value)
         }
     }
 
-    // Where to look, which modes, the values that these leave free, and then what is to be done with all of it.
+    // Where to look, which modes, the values that these leave free, what is to be done with all of it, and then what is
+    // to stay so (``AutomaticLock``).
     private static func rank(_ id: UInt32) -> Int {
         switch id {
+        case CameraControlID.lock3A: 4
         case CameraControlID.focusX, CameraControlID.focusY, CameraControlID.exposureX, CameraControlID.exposureY: 0
         case CameraControlID.focusStart, CameraControlID.doWhiteBalance, CameraControlID.exposureStart: 3
         default: ControlGate.isController(id) ? 1 : 2
         }
+    }
+
+    // An exposure that somebody has set is custom, by whichever name it was set.
+    private func noteCustom(_ wishes: [Wish], into plan: inout ConfigurationPlan) {
+        let mode = CameraControlName.exposureMode.rawValue
+        let isSet = wishes.contains { wish in
+            switch wish.control.id {
+            case CameraControlID.exposureTime, CameraControlID.exposureMicroseconds, CameraControlID.iso:
+                !wish.isImplied
+            default: false
+            }
+        }
+        if isSet, plan.words[mode] == nil { plan.words[mode] = "custom" }
     }
 
     // MARK: The drivers'
@@ -173,11 +189,22 @@ extension ConfigurationPlanner {
         func busy(_ why: String) -> BusError {
             BusError(.controlBusy, "\(wish.name) can't be set \(why).", ["control": .string(wish.name)])
         }
-        if control.flags.contains(.grabbed) {
+        let lock = description.controls.first(where: AutomaticLock.isLock)
+        let isLocked =
+            lock.flatMap { current.controls[$0.name]?.number }.map { AutomaticLock.blocks($0, control.id) } ?? false
+        // Where the change has the lock, it is open when the control's turn comes.
+        let isUnlocked = isLocked && values[CameraControlID.lock3A] != nil
+        if isLocked, !isUnlocked, let lock,
+            AutomaticLock.keeps(current.controls[lock.name]?.number ?? 0, valueOf: control.id),
+            !control.flags.isDisjoint(with: [.grabbed, .inactive])
+        {
+            throw busy("while \(lock.name) locks it; unlock it in the same change, or set the mode")
+        }
+        if control.flags.contains(.grabbed), !isUnlocked {
             throw busy("now: the driver blocks it, as some drivers do while they stream; try again later")
         }
         let isInactive = control.flags.contains(.inactive)
-        var isOpened = false
+        var isOpened = isUnlocked && !isGated(control, current)
         for gate in ControlGate.all where gate.controlled.contains(control.id) {
             guard let value = values[gate.controller]?.number,
                 let controller = description.controls.first(where: { $0.id == gate.controller })
@@ -190,5 +217,13 @@ extension ConfigurationPlanner {
             if isInactive || isOpenNow { throw busy("together with \(controller.name) in its automatic mode") }
         }
         if isInactive, !isOpened { throw busy("in the current mode; switch off the automatic mode that controls it") }
+    }
+
+    // An automatic mode governs it now.
+    private func isGated(_ control: CaptureControl, _ current: DeviceConfiguration) -> Bool {
+        ControlGate.gates(of: control.id).contains { gate in
+            description.controls.first { $0.id == gate.controller }.flatMap { current.controls[$0.name] }
+                .map { !gate.isOpen($0) } ?? false
+        }
     }
 }

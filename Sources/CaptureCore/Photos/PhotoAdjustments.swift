@@ -5,7 +5,25 @@ public import JSON
 
 extension PhotoResolution {
     /// In doublings of light: what differs by less is as it was asked for.
-    private static let tolerance = 0.05
+    public static let tolerance = 0.05
+
+    /// The same with the exposures that the photos were taken with, as far as those are known.
+    public func with(exposuresOf photos: [PhotoResult]) -> PhotoResolution {
+        var resolution = self
+        let exposures = Dictionary(
+            photos.filter { $0.device == device }.map { ($0.index, $0.exposure) },
+            uniquingKeysWith: { first, _ in first })
+        switch bracket {
+        case .exposureBias(let steps)?:
+            resolution.bracket = .exposureBias(
+                steps.enumerated().map { (exposures[$0.offset] ?? nil)?.bias ?? $0.element })
+        case .exposureDuration(let steps)?:
+            resolution.bracket = .exposureDuration(
+                steps.enumerated().map { (exposures[$0.offset] ?? nil)?.duration ?? $0.element })
+        case nil: break
+        }
+        return resolution
+    }
 
     /// The steps of a bracket that the camera takes otherwise, and those that are the same to it: {device, path, asked,
     /// given, why}, with the path as `settings.bracket.exposureBias[0]`.

@@ -110,8 +110,9 @@ struct VirtualControls {
         }
     }
 
-    /// It is the camera's to set in the present mode (``ControlGate``).
+    /// It is the camera's to set in the present mode (``ControlGate``), or locked (``AutomaticLock``).
     func isInactive(_ id: UInt32) -> Bool {
-        ControlGate.gates(of: id).contains { has($0.controller) && !$0.open.contains(self[$0.controller]) }
+        AutomaticLock.keeps(self[VirtualControlTable.ID.lock3A], valueOf: id)
+            || ControlGate.gates(of: id).contains { has($0.controller) && !$0.open.contains(self[$0.controller]) }
     }
 }

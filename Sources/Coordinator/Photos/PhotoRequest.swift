@@ -81,7 +81,10 @@ struct PhotoRequest {
         func answer(attaches: Bool) -> [String: JSONValue] {
             var members = outcome.json(attaches: attaches).object ?? [:]
             members["photos"] = .array((members["photos"]?.array ?? []).map(told))
-            let adjusted = outcome.resolutions.flatMap { $0.adjustments(to: settings) }
+            let adjusted = outcome.resolutions.flatMap {
+                // What a driver makes of an exposure shows only when it has it.
+                $0.with(exposuresOf: outcome.photos).adjustments(to: settings)
+            }
             if !adjusted.isEmpty { members["adjusted"] = .array(adjusted) }
             return members
         }

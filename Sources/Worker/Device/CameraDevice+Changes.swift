@@ -100,7 +100,7 @@ extension CameraDevice {
         do {
             var adjustments = change.plan.adjustments
             try setFormat(change, before, &adjustments)
-            try setControls(change, before.description)
+            try setControls(change, before)
             try keepCrop(change.plan)
             var now = try translating { () throws(SourceError) in try read() }
             try verifyFormat(change, before, now, &adjustments)
@@ -197,9 +197,11 @@ extension CameraDevice {
                 why: why))
     }
 
-    func setControls(_ change: PreparedChange, _ description: DeviceDescription) throws(BusError) {
-        for control in change.plan.controls {
-            try translating(description) { () throws(SourceError) in
+    func setControls(_ change: PreparedChange, _ before: DeviceSnapshot) throws(BusError) {
+        let controls = AutomaticLock.ordered(
+            change.plan.controls, before.description.controls, before.configuration.controls)
+        for control in controls {
+            try translating(before.description) { () throws(SourceError) in
                 try source.setControl(control.name, to: control.value)
             }
         }
@@ -263,10 +265,16 @@ extension CameraDevice {
             }
         }
         // Backwards, so that a manual value is put back before the automatic mode that gates it.
-        for control in plan.controls.reversed() {
-            guard let value = before.controls[control.name] else { continue }
+        let values = plan.controls.reversed().compactMap { control in
+            before.controls[control.name].map { PlannedControl(name: control.name, value: $0) }
+        }
+        let controls = AutomaticLock.ordered(
+            values, description?.controls ?? [], (try? source.controlValues()) ?? [:])
+        for control in controls {
             attempt { () throws(SourceError) in
-                if try source.controlValues()[control.name] != value { try source.setControl(control.name, to: value) }
+                if try source.controlValues()[control.name] != control.value {
+                    try source.setControl(control.name, to: control.value)
+                }
             }
         }
         putBackOthers(before)

@@ -29,7 +29,7 @@ extension CameraDevice {
             standIn = StandIn(change.plan, before: before.configuration, beside: known)
             isStandInLeft = false
             try setFormat(change, before, &adjustments)
-            try setControls(change, before.description)
+            try setControls(change, before)
             let now = try translating { () throws(SourceError) in try read() }
             if now.configuration.format != before.configuration.format { raiseGeneration() }
             return now
@@ -54,6 +54,8 @@ extension CameraDevice {
             throw BusError(.internalError, "\(device) could not be restored: \(left)", ["device": .string(device)])
         }
         self.standIn = nil
+        // What it was called while it stood in ends with it.
+        snapshot?.configuration.words = committed?.words ?? [:]
     }
 
     /// Tries once more to put back what could not be when its photo was over; then what is committed counts.

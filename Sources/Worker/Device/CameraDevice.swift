@@ -255,7 +255,8 @@ final class CameraDevice {
         let format = try source.activeFormat()
         var configuration = DeviceConfiguration(
             formatID: description.formatID(of: format), format: format, frameDuration: try source.frameDuration(),
-            controls: try source.controlValues(), words: committed?.words ?? [:])
+            controls: try source.controlValues(),
+            words: (committed?.words ?? [:]).merging(standIn?.plan.words ?? [:]) { $1 })
         configuration.isRampingZoom = rampingZoom != nil
         var snapshot = DeviceSnapshot(
             description: description, configuration: configuration,

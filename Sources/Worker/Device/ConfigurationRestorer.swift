@@ -163,26 +163,50 @@ final class ConfigurationRestorer {
         return (modes + present.filter { !ControlGate.isController($0.control.id) }, missing)
     }
 
+    // What is locked is unlocked first and locked last.
+    //
     /// - Returns: whether anything was set.
     private func restoreControls(
         _ now: inout DeviceSnapshot, _ spared: Set<String>
     ) throws(SourceError) -> Bool {
         var changed = false
+        func set(_ control: CaptureControl, _ value: ControlValue) throws(SourceError) {
+            changed = true
+            attempted.insert(control.name)
+            try attempt(NotRestored.path(ofControl: control.name)) { source throws(SourceError) in
+                try source.setControl(control.name, to: value)
+            }
+        }
+        let lock = wanted(now).present.first { AutomaticLock.isLock($0.control) && !spared.contains($0.control.name) }
+        if let lock, let present = now.configuration.controls[lock.control.name]?.number,
+            let value = lock.value.number
+        {
+            // What an automatic mode governs stays the camera's, and locked.
+            let different = wanted(now).present.filter {
+                isDifferent($0.control, $0.value, now) && !spared.contains($0.control.name)
+                    && automaticMode(of: $0.control, now) == nil
+            }
+            let open = AutomaticLock.open(from: present, to: value, for: different.map(\.control.id))
+            if open != present {
+                try set(lock.control, .integer(open))
+                now = try read()
+            }
+        }
         for isMode in [true, false] {
             var hasSet = false
-            for (control, value) in wanted(now).present where ControlGate.isController(control.id) == isMode {
+            for (control, value) in wanted(now).present
+            where ControlGate.isController(control.id) == isMode && !AutomaticLock.isLock(control) {
                 guard isDifferent(control, value, now), !spared.contains(control.name),
                     automaticMode(of: control, now) == nil
                 else { continue }
                 hasSet = true
-                attempted.insert(control.name)
-                try attempt(NotRestored.path(ofControl: control.name)) { source throws(SourceError) in
-                    try source.setControl(control.name, to: value)
-                }
+                try set(control, value)
             }
             // With the modes change the flags of what they govern, and sometimes the values.
             if isMode, hasSet { now = try read() }
-            changed = changed || hasSet
+        }
+        if let lock, let present = try source.controlValues()[lock.control.name], !present.means(lock.value) {
+            try set(lock.control, lock.value)
         }
         return changed
     }

@@ -15,7 +15,8 @@ extension PhotoPipeline {
         for index in task.taken.indices {
             let shot = task.taken[index]
             guard let frame = shot.frame, var reader = shot.reader ?? task.reader, !shot.isBegun else { continue }
-            (reader.bias, reader.flashFired) = (shot.bias, shot.flashFired)
+            reader.bias = shot.bias.map { task.bias($0, reader) }
+            reader.flashFired = shot.flashFired
             let photos = task.maker
             let isQueued = maker.perform { [reader] in
                 photos.make(frame, index: index, reader, isSettled: shot.isSettled, late: shot.late)

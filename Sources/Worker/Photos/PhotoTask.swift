@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import Glibc
 import JSON
 
 /// A request for photos on its way through this worker. Used on the loop.
@@ -157,6 +158,15 @@ final class PhotoTask {
     var bias: Double? {
         guard let step, neutral.duration != nil, case .exposureBias(let steps)? = settings.bracket else { return nil }
         return steps[step]
+    }
+
+    /// What has become of such a step, by how long the camera has exposed.
+    func bias(_ asked: Double, _ reader: PhotoFactsReader) -> Double {
+        guard let neutral = neutral.duration, let duration = reader.exposure?.duration else { return asked }
+        let bias = log2(Double(duration) / 1e9 / neutral)
+        // The camera's units are no other exposure.
+        guard abs(bias - asked) >= PhotoResolution.tolerance else { return asked }
+        return min(max((bias * 1000).rounded() / 1000, -20), 20)
     }
 
     /// All frames have been copied.

@@ -35,4 +35,28 @@ import Testing
         #expect(told.last?["why"]?.string?.contains("step 1") == true)
         #expect(adjustments(.exposureBias([0.29, 0.35]), .exposureBias([0.32, 0.32])).count == 1)
     }
+
+    @Test func whatADriverMadeOfAStepIsToldInsteadOfWhatItWasToBe() {
+        func photo(_ index: Int, _ exposure: PhotoResult.Exposure?) -> PhotoResult {
+            PhotoResult(
+                device: "cam0", index: index, fileType: .jpeg, dimensions: Dimensions(width: 640, height: 480),
+                bytes: 1,
+                timestamp: PhotoResult.Timestamp(monotonic: 1, realtime: 1, source: "endOfFrame"), sequence: 1,
+                stream: "a", exposure: exposure)
+        }
+        func told(_ bracket: PhotoBracket, _ exposures: [PhotoResult.Exposure?]) -> [JSONValue] {
+            PhotoResolution(
+                device: "cam0", format: .jpeg, dimensions: Dimensions(width: 640, height: 480), pixelFormat: .yuyv,
+                bracket: bracket, photos: exposures.count
+            ).with(exposuresOf: exposures.enumerated().map { photo($0.offset, $0.element) })
+                .adjustments(to: PhotoSettings(bracket: bracket))
+        }
+        let biased = told(.exposureBias([-2, 0, 2]), [-2, 0, 0.5].map { PhotoResult.Exposure(bias: $0) })
+        #expect(biased.map { $0["path"] } == ["settings.bracket.exposureBias[2]"])
+        #expect(biased.first?["given"] == .number(0.5))
+        let timed = told(
+            .exposureDuration([10_000_000, 20_000_000]), [10_000_000, 10_000_000].map { .init(duration: $0) })
+        #expect(timed.map { $0["given"] } == [.number(0.01)])
+        #expect(told(.exposureDuration([10_000_000, 20_000_000]), [nil, nil]) == [])
+    }
 }

@@ -73,7 +73,7 @@ struct PhotoTests {
         try #require(jpeg.withUnsafeBytes { PictureCounterReader.read(jpeg: $0) })
     }
 
-    private func light(_ jpeg: [UInt8], _ size: Dimensions) throws -> Double {
+    func light(_ jpeg: [UInt8], _ size: Dimensions) throws -> Double {
         let layout = try #require(FrameLayout.packed(.jpeg, size))
         let converter = try PictureConverter(from: layout, to: PictureRequest(encoding: .gray, dimensions: size))
         let output = PictureBuffer()
