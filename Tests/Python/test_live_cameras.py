@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 
 import camerabus
-from live import LiveTestCase, RUNTIME_DIR, TIMEOUT
+from live import Image, LiveTestCase, RUNTIME_DIR, TIMEOUT
+
+try:
+    from PIL import ImageStat
+except ImportError:
+    ImageStat = None  # type: ignore[assignment]
 
 
 class CameraControls(LiveTestCase):
@@ -46,6 +53,54 @@ class CameraControls(LiveTestCase):
         with self.assertRaises(camerabus.ControlReadOnly):
             self.client.set(self.first, adjustingFocus=True)
         self.client.set(self.first, whiteBalanceMode="continuousAutoWhiteBalance")
+
+    def test_a_grey_card_is_grey_on_all_cameras_of_a_rig(self) -> None:
+        for device, kelvin, red in ((self.first, 4000, 1.0), (self.second, 5200, 1.5)):
+            self.addCleanup(self.client.set, device, whiteBalanceMode="continuousAutoWhiteBalance")
+            self.addCleanup(self.client.set, device, exposureMode="continuousAutoExposure")
+            self.client.set(device, exposureDuration=0.008, ISO=100, whiteBalanceTemperature=kelvin)
+            self.client.set(device, whiteBalanceGains={"red": red, "blue": 1})
+        # The first bar of their pictures is grey.
+        self.assertTrue(all(max(self.tint(device)) > 10 for device in (self.first, self.second)))
+        with self.client.lock(self.first, self.second, wait=TIMEOUT):
+            self.client.set_rig("card", self.first, self.second)
+        self.addCleanup(self.client.delete_rig, "card")
+        done = self.white_balance("card", "--at", "0.06,0.5", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cameras = json.loads(done.stdout)["cameras"]
+        self.assertEqual([camera["device"] for camera in cameras], [self.first, self.second])
+        for camera in cameras:
+            self.assertLess(max(self.tint(camera["device"])), 5, camera)
+            controls = self.client.device(camera["device"]).controls
+            self.assertEqual((controls["whiteBalanceMode"], camera["isGrey"]), ("locked", True))
+            self.assertEqual(controls["whiteBalanceGains"], camera["whiteBalanceGains"])
+        self.assertNotEqual(*(camera["whiteBalanceGains"] for camera in cameras))
+
+    def test_no_camera_is_changed_where_one_sees_no_card(self) -> None:
+        for device, seconds in ((self.first, 0.008), (self.second, 0.0001)):
+            self.addCleanup(self.client.set, device, exposureMode="continuousAutoExposure")
+            self.client.set(device, exposureDuration=seconds, ISO=100)
+        before = self.client.device(self.first).controls
+        done = self.white_balance(self.first, self.second, "--at", "0.06,0.5")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"too dark in the picture of {self.second}", done.stderr)
+        self.assertEqual(self.client.device(self.first).controls, before)
+        # A colour that the gains can't make grey.
+        done = self.white_balance(self.first, "--at", "0.2,0.5")
+        self.addCleanup(self.client.set, self.first, whiteBalanceMode="continuousAutoWhiteBalance")
+        self.assertEqual(done.returncode, 1)
+
+    def white_balance(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["camerabus", "white-balance", *arguments], capture_output=True, text=True)
+
+    def tint(self, device: str) -> list[float]:
+        """How far red and blue are from green at the card, of a photo that is read by Pillow."""
+        if Image is None:
+            self.skipTest("Pillow is not installed")
+        image = self.client.capture_photo(device).photo.image().convert("RGB")
+        card = image.crop((image.width // 50, image.height // 2, image.width // 10, image.height * 6 // 10))
+        red, green, blue = ImageStat.Stat(card).mean
+        return [abs(red - green), abs(blue - green)]
 
     def test_expose_then_lock(self) -> None:
         with (
