@@ -116,9 +116,8 @@ public struct CameraControlMap: Sendable {
         case .iso: return scaledKind(ID.iso, 1000, traits.minISO, traits.maxISO)
         case .exposureTargetBias: return scaledKind(ID.bias, 1000, nil, nil)
         case .whiteBalanceTemperature:
-            return span(ID.temperature).map {
-                .number(minimum: Double($0.lowerBound), maximum: Double($0.upperBound))
-            }
+            return (span(ID.temperature).map { Double($0.lowerBound)...Double($0.upperBound) } ?? temperaturesOfGains)
+                .map { .number(minimum: $0.lowerBound, maximum: $0.upperBound) }
         case .whiteBalanceGains:
             guard let red = largestGain(ID.redBalance), let blue = largestGain(ID.blueBalance) else { return nil }
             return .gains(red: red, blue: blue)
@@ -256,8 +255,18 @@ public struct CameraControlMap: Sendable {
     }
 
     private func largestGain(_ id: UInt32) -> Double? {
+        gains(id)?.upperBound
+    }
+
+    /// Of a driver that has gains and no temperature; nil: of any other.
+    private var temperaturesOfGains: ClosedRange<Double>? {
+        guard let red = gains(ID.redBalance), let blue = gains(ID.blueBalance) else { return nil }
+        return WhitePoint.temperatures(red: red, blue: blue)
+    }
+
+    private func gains(_ id: UInt32) -> ClosedRange<Double>? {
         guard let neutral = byID[id]?.defaultValue, neutral > 0, let span = span(id) else { return nil }
-        return Double(span.upperBound) / Double(neutral)
+        return Double(span.lowerBound) / Double(neutral)...Double(span.upperBound) / Double(neutral)
     }
 
     private func sources(_ name: CameraControlName) -> [String] {
@@ -276,7 +285,8 @@ public struct CameraControlMap: Sendable {
             case .exposureTargetBias: [ID.bias]
             case .adjustingExposure: [ID.adjustingExposure]
             case .whiteBalanceMode: [whiteBalanceAutomatic ?? ID.lock3A, ID.doWhiteBalance]
-            case .whiteBalanceTemperature: [ID.temperature]
+            case .whiteBalanceTemperature:
+                span(ID.temperature) == nil ? [ID.redBalance, ID.blueBalance] : [ID.temperature]
             case .whiteBalanceGains: [ID.redBalance, ID.blueBalance]
             case .adjustingWhiteBalance: [ID.adjustingWhiteBalance]
             case .flashMode: [ID.lampMode, ID.autoFlash]

@@ -181,11 +181,17 @@ struct CameraControlPlanner {
             if asked[.whiteBalanceMode] == nil { name = value }
         }
         if case .number(let kelvin)? = asked[.whiteBalanceTemperature] {
-            try set(ID.temperature, rounded(kelvin), for: .whiteBalanceTemperature)
+            if map.span(ID.temperature) != nil {
+                try set(ID.temperature, rounded(kelvin), for: .whiteBalanceTemperature)
+            } else {
+                let gains = WhitePoint.gains(kelvin)
+                try setGain(ID.redBalance, gains.red, for: .whiteBalanceTemperature)
+                try setGain(ID.blueBalance, gains.blue, for: .whiteBalanceTemperature)
+            }
         }
         if case .gains(let red, let blue)? = asked[.whiteBalanceGains] {
-            try setGain(ID.redBalance, red)
-            try setGain(ID.blueBalance, blue)
+            try setGain(ID.redBalance, red, for: .whiteBalanceGains)
+            try setGain(ID.blueBalance, blue, for: .whiteBalanceGains)
         }
         guard let mode else { return }
         if let automatic = map.whiteBalanceAutomatic {
@@ -307,9 +313,9 @@ struct CameraControlPlanner {
         }
     }
 
-    private mutating func setGain(_ id: UInt32, _ gain: Double) throws(BusError) {
+    private mutating func setGain(_ id: UInt32, _ gain: Double, for name: CameraControlName) throws(BusError) {
         guard let neutral = map.byID[id]?.defaultValue else { return }
-        try set(id, rounded(gain * Double(neutral)), for: .whiteBalanceGains)
+        try set(id, rounded(gain * Double(neutral)), for: name)
     }
 
     private mutating func hold(_ bit: Int64, _ name: CameraControlName) {

@@ -98,7 +98,12 @@ struct CameraControlReading {
             return .tidy(Double(value) / perSecond)
         case .iso: return scaled(ID.iso, 1000)
         case .exposureTargetBias: return scaled(ID.bias, 1000)
-        case .whiteBalanceTemperature: return self[ID.temperature].map(JSONValue.integer)
+        case .whiteBalanceTemperature:
+            if map.span(ID.temperature) != nil { return self[ID.temperature].map(JSONValue.integer) }
+            guard let red = gain(ID.redBalance), let blue = gain(ID.blueBalance),
+                let kelvin = WhitePoint.kelvin(red: red, blue: blue)
+            else { return nil }
+            return .integer(Int64(kelvin.rounded()))
         case .whiteBalanceGains:
             guard let red = gain(ID.redBalance), let blue = gain(ID.blueBalance) else { return nil }
             return ["red": .tidy(red), "green": 1, "blue": .tidy(blue)]

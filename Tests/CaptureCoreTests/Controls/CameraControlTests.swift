@@ -274,6 +274,55 @@ private enum Knobs {
         #expect(try self.plan(#"{"exposureDuration":0.01667}"#).adjustments.isEmpty)
     }
 
+    @Test func aTemperatureBecomesGainsWhereTheDriverHasOnlyThose() throws {
+        let map = CameraControlMap(controls: Knobs.board)
+        guard case .number(let least, let most, _)? = map.kind(.whiteBalanceTemperature) else {
+            throw BusError(.internalError, "there is no temperature")
+        }
+        // A gain of blue of 2 goes no further.
+        #expect((3500...4000).contains(least) && most == 12_000)
+        let controls = map.controls
+        #expect(
+            controls.first { $0.name == .whiteBalanceTemperature }?.sources == ["red_balance", "blue_balance"])
+        #expect(map.supports["whiteBalanceTemperature"] == true)
+        #expect(
+            Set(set(try board(#"{"whiteBalanceTemperature":6504}"#))) == [
+                "red_balance=100", "blue_balance=100", "3a_lock=2",
+            ])
+        for kelvin in [4000, 5000, 8000, 11_000] {
+            var values = Knobs.boardValues
+            for planned in try board("{\"whiteBalanceTemperature\":\(kelvin)}").controls {
+                values[planned.name] = planned.value
+            }
+            let told = try #require(map.values(values)["whiteBalanceTemperature"]?.double)
+            // As near as gains of hundredths come.
+            #expect(abs(told / Double(kelvin) - 1) < 0.03, "\(told)")
+        }
+        let both = #expect(throws: BusError.self) {
+            try board(#"{"whiteBalanceTemperature":5000,"whiteBalanceGains":{"red":1,"blue":1}}"#)
+        }
+        #expect(both?.reason == .controlBusy)
+        // What the driver has is not made of gains.
+        #expect(
+            CameraControlMap(controls: Knobs.board + Knobs.webcam).kind(.whiteBalanceTemperature)
+                == .number(minimum: 2800, maximum: 6500))
+    }
+
+    /// CIE 15: x and y of daylights, whose white in linear sRGB the gains make neutral.
+    @Test(arguments: [(5003.0, 0.34567, 0.35850), (5503, 0.33242, 0.34743), (7504, 0.29902, 0.31485)])
+    func gainsAreThoseOfStandardLights(_ kelvin: Double, _ x: Double, _ y: Double) {
+        func color(_ x: Double, _ y: Double) -> [Double] {
+            let light = [x / y, 1, (1 - x - y) / y]
+            return [[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]].map { row in
+                zip(row, light).map(*).reduce(0, +)
+            }
+        }
+        let (light, white) = (color(x, y), color(0.31271, 0.32902))
+        let gains = WhitePoint.gains(kelvin)
+        #expect(abs(gains.red * light[0] / light[1] - white[0] / white[1]) < 0.005)
+        #expect(abs(gains.blue * light[2] / light[1] - white[2] / white[1]) < 0.005)
+    }
+
     @Test func gainsAreRatios() throws {
         #expect(
             Set(set(try board(#"{"whiteBalanceGains":{"red":2,"green":1,"blue":0.5}}"#))) == [
