@@ -171,11 +171,14 @@ public final class MovieCopier {
             guard packet.pointee.dts != cffmpeg_no_time() else { continue }
             try Self.check(packet, from, after: tracks.start, since: start)
             av_packet_rescale_ts(packet, from, to)
-            let shown = packet.pointee.pts == cffmpeg_no_time() ? packet.pointee.dts + offset : packet.pointee.pts + offset
+            let hasTime = packet.pointee.pts != cffmpeg_no_time()
+            let shown = (hasTime ? packet.pointee.pts : packet.pointee.dts) + offset
             let last = lastStamps[number]
             let waiting = Int64(tracks.all[number].pointee.codecpar?.pointee.video_delay ?? 0)
             var stamp = packet.pointee.dts + offset
-            if isUnknown, waiting > 0 { stamp = last == .min ? shown - waiting * steps[number] : last + steps[number] }
+            if isUnknown, waiting > 0 {
+                stamp = last == .min ? shown - waiting * steps[number] : last + steps[number]
+            }
             // Pictures that are not in the order in which they are shown are decoded before the movie begins.
             packet.pointee.dts = max(stamp, last != .min ? last + 1 : shown > stamp ? .min : 0)
             packet.pointee.pts = max(shown, packet.pointee.dts)
