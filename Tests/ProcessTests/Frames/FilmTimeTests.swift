@@ -122,9 +122,8 @@ extension ProcessTests {
                 #expect(video?["keyFrameInterval"] == .integer(Int64(key)))
                 #expect(video?["bitRate"] == settings?["bitRate"])
                 _ = try client.call("movie.stop", ["movie": .string(id)])
-                let entry = try await bus.run("camerabus", ["library", "show", id, "--json"])
-                let known = try JSONValue(parsing: Array(entry.standardOutput.utf8))
-                #expect(abs((known["video"]?["frameRate"]?.double ?? 0) - number) < 0.0001, "\(entry)")
+                let entry = try client.call("library.list", ["prefix": .string(id)])["entries"]?[0]
+                #expect(abs((entry?["video"]?["frameRate"]?.double ?? 0) - number) < 0.0001)
                 let more = try await bus.run(
                     "camerabus", ["record", "cam0", "-o", "\(path).more.mp4", "--fps", "30", "--duration", "1"])
                 #expect(more.status != 0 && more.standardError.contains("frames per second"), "\(more)")
