@@ -155,6 +155,7 @@ public final class MovieCopier {
             guard let target = output.pointee.streams[number], let rate = track.pointee.rate else { return 0 }
             return av_rescale_q(1, AVRational(num: rate.den, den: rate.num), target.pointee.time_base)
         }
+        var reordering = tracks.all.map { PacketReordering(of: $0) }
         while try tracks.input.next(packet) {
             guard let number = tracks.all.firstIndex(where: { $0.pointee.index == packet.pointee.stream_index }),
                 packet.pointee.size > 0, let target = output.pointee.streams[number]
@@ -165,20 +166,16 @@ public final class MovieCopier {
             }
             let (from, to) = (tracks.all[number].pointee.time_base, target.pointee.time_base)
             let offset = av_rescale_q(start - tracks.start, Self.second, to)
-            // Of Matroska it isn't known when the first ones are decoded.
-            let isUnknown = packet.pointee.dts == cffmpeg_no_time()
-            if isUnknown { packet.pointee.dts = packet.pointee.pts }
+            if let time = reordering[number]?.decodingTime(packet.pointee.pts, packet.pointee.dts) {
+                packet.pointee.dts = time
+            }
+            if packet.pointee.dts == cffmpeg_no_time() { packet.pointee.dts = packet.pointee.pts }
             guard packet.pointee.dts != cffmpeg_no_time() else { continue }
             try Self.check(packet, from, after: tracks.start, since: start)
             av_packet_rescale_ts(packet, from, to)
             let hasTime = packet.pointee.pts != cffmpeg_no_time()
             let shown = (hasTime ? packet.pointee.pts : packet.pointee.dts) + offset
-            let last = lastStamps[number]
-            let waiting = Int64(tracks.all[number].pointee.codecpar?.pointee.video_delay ?? 0)
-            var stamp = packet.pointee.dts + offset
-            if isUnknown, waiting > 0 {
-                stamp = last == .min ? shown - waiting * steps[number] : last + steps[number]
-            }
+            let (stamp, last) = (packet.pointee.dts + offset, lastStamps[number])
             // Pictures that are not in the order in which they are shown are decoded before the movie begins.
             packet.pointee.dts = max(stamp, last != .min ? last + 1 : shown > stamp ? .min : 0)
             packet.pointee.pts = max(shown, packet.pointee.dts)

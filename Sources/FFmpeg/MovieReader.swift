@@ -105,9 +105,7 @@ public final class MovieReader {
         self.delivery = delivery
         let opened = try OpenedMovie(InputFile(path, frameRate: frameRate))
         (index, timeBase, track) = (opened.index, opened.timeBase, opened.track)
-        if delivery == .packets, track.isReordered {
-            reordering = PacketReordering(delay: opened.parameters.pointee.video_delay, track, timeBase)
-        }
+        if delivery == .packets { reordering = PacketReordering(of: opened.stream) }
         input = opened.input
         packet = av_packet_alloc()
         frame = av_frame_alloc()
@@ -266,35 +264,10 @@ public final class MovieReader {
     }
 }
 
-/// When packets are decoded that are not in the order of their times. Containers that don't say it (Matroska) leave it
-/// to their readers, and libavformat does not know it of the first ones.
-private struct PacketReordering {
-    /// Pictures that may wait for one behind them.
-    private let delay: Int64
-    /// Ticks of the file's clock from one picture to the next.
-    private let step: Int64
-    private var count: Int64 = 0
-    private var firstTime: Int64?
-
-    init(delay: Int32, _ track: VideoTrack, _ timeBase: AVRational) {
-        self.delay = Int64(delay)
-        let rate = track.frameRate ?? (25, 1)
-        let duration = AVRational(num: Int32(clamping: rate.denominator), den: Int32(clamping: rate.numerator))
-        step = max(1, av_rescale_q(1, duration, timeBase))
-    }
-
-    /// - Returns: a time of the file's clock, if there is one.
-    mutating func decodingTime(_ pts: Int64, _ dts: Int64) -> Int64 {
-        defer { count += 1 }
-        if firstTime == nil, pts != cffmpeg_no_time() { firstTime = pts }
-        guard dts == cffmpeg_no_time(), let firstTime, count < delay else { return dts }
-        return firstTime &- (delay - count) &* step
-    }
-}
-
 /// A file whose video track has been found.
 private struct OpenedMovie {
     let input: InputFile
+    let stream: UnsafeMutablePointer<AVStream>
     let index: Int32
     let timeBase: AVRational
     let parameters: UnsafeMutablePointer<AVCodecParameters>
@@ -306,6 +279,7 @@ private struct OpenedMovie {
             throw MediaError("av_find_best_stream", message: "the file has no video")
         }
         input.read(only: [stream])
+        self.stream = stream
         index = stream.pointee.index
         let (width, height) = (Int(parameters.pointee.width), Int(parameters.pointee.height))
         guard (1...16384).contains(width), (1...16384).contains(height) else {

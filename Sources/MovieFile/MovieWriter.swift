@@ -31,7 +31,7 @@ public final class MovieWriter {
     /// When a pause was to end that ends with the next key frame from then on; and the sound that has come since.
     var resumption: Int64?
     var heldSound: PreRollRing?
-    /// Until there pictures are shown, and where the last pause begins: nanoseconds from the movie's start.
+    /// When the last picture ends, and where the last pause begins: nanoseconds from the movie's start.
     private(set) var pictureEnd: Int64 = 0
     var pauseStart: Int64 = 0
     /// What lies before the pause has all come.
@@ -181,29 +181,29 @@ public final class MovieWriter {
         }
         startSession(atSourceTime: time + presentationDelay)
         if let place { guard try fillGrid(before: place, picture) else { return false } }
-        let isTaken = try append(to: picture, at: target, bytes: picture.expectedBytes(payload)) {
+        let bytes = picture.expectedBytes(payload)
+        let isTaken = try append(to: picture, at: target, presentationDelay: presentationDelay, bytes: bytes) {
             (muxer, isFirst) throws(MediaError) in
             try picture.write(
                 payload, at: target, presentationDelay: presentationDelay, isKeyFrame: isKeyFrame,
                 beginsFragment: isFirst, to: muxer)
         }
         guard isTaken else { return false }
-        pictureEnd = max(pictureEnd, target + presentationDelay + picture.frameDuration)
-        statistics.recordedDuration = max(statistics.recordedDuration, pictureEnd)
         if let place { grid?.take(place) }
         statistics.frames += 1
         return true
     }
 
     private func append(
-        to picture: PictureTrack, at time: Int64, bytes: Int,
+        to picture: PictureTrack, at time: Int64, presentationDelay: Int64 = 0, bytes: Int,
         _ body: (Muxer, _ isFirst: Bool) throws(MediaError) -> Written
     ) throws(MovieError) -> Bool {
         guard try prepare(time, bytes: bytes) else { return false }
         let isFirst = !fragmentHasPicture
         guard try write({ (muxer) throws(MediaError) in try body(muxer, isFirst) }) else { return false }
         fragmentHasPicture = true
-        statistics.recordedDuration = max(statistics.recordedDuration, time + picture.frameDuration)
+        pictureEnd = max(pictureEnd, time + presentationDelay + picture.frameDuration)
+        statistics.recordedDuration = max(statistics.recordedDuration, pictureEnd)
         return true
     }
 
