@@ -62,7 +62,7 @@ final class PictureTrack {
         swapsBytes = Self.swapsBytes(video, fileType)
         keepsLast = constantFrameRate != nil
         frameRate = constantFrameRate ?? video.frameRate
-        let expectedRate = frameRate ?? RecommendedVideo.usualFrameRate
+        let expectedRate = frameRate ?? FrameDuration.usual.framesPerSecond
         frameDuration = Int64(1_000_000_000 / expectedRate)
         switch video {
         case .motionJPEG, .h264:

@@ -95,10 +95,10 @@ extension SessionPreset {
 }
 
 extension CaptureFormat {
-    /// The frame duration that the format has when nobody names one: 30 frames a second, or the nearest that it has.
+    /// The frame duration that the format has when nobody names one: the usual one, or the nearest that it has.
     /// nil: the driver doesn't tell.
     public var defaultFrameDuration: FrameDuration? {
-        FrameRateMatch(.duration(FrameDuration(framesPerSecond: 30)), in: frameRates, present: nil).duration
+        FrameRateMatch(.duration(.usual), in: frameRates, present: nil).duration
     }
 }
 
@@ -119,7 +119,7 @@ private struct PresetCandidate {
         // The largest that a driver tells may be off its own steps.
         size = format.nearestSize(to: format.dimensions)
         // Where the driver doesn't tell, as with grabbers, the source decides, and is a video.
-        rate = format.defaultFrameDuration?.framesPerSecond ?? 30
+        rate = (format.defaultFrameDuration ?? .usual).framesPerSecond
         merit = [abs(rate - 30), Double(format.pixelFormat.preference), Double(index)]
     }
 

@@ -31,9 +31,9 @@ extension PixelFormat {
 
 extension StreamSetting {
     /// Bits a second that the device sends when it is set so; for compressed formats an estimate
-    /// (``PixelFormat/bitsPerPixel``). A rate that the driver doesn't tell counts as 30.
+    /// (``PixelFormat/bitsPerPixel``). A rate that the driver doesn't tell counts as ``FrameDuration/usual``.
     public var bitRate: Double {
         Double(format.dimensions.width) * Double(format.dimensions.height) * format.pixelFormat.bitsPerPixel
-            * (frameDuration?.framesPerSecond ?? 30)
+            * (frameDuration ?? .usual).framesPerSecond
     }
 }

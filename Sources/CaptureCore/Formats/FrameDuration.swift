@@ -5,6 +5,9 @@ public struct FrameDuration: Hashable, Sendable, Comparable, CustomStringConvert
     public let numerator: Int
     public let denominator: Int
 
+    /// What to reckon with where a source states none.
+    public static let usual = FrameDuration(framesPerSecond: 30)
+
     /// nil unless both are positive.
     public init?(_ numerator: Int, _ denominator: Int) {
         guard numerator > 0, denominator > 0 else { return nil }

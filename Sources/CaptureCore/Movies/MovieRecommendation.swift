@@ -10,9 +10,6 @@ public struct RecommendedVideo: Hashable, Sendable {
     /// Frames from one key frame to the next at most.
     public var keyFrameInterval: Int
 
-    /// Frames a second to reckon with where a source states none.
-    public static let usualFrameRate = 30.0
-
     /// H.264 of a size as near as it can have, key frames every two seconds, and a bit rate that grows with the size
     /// and with the frame rate.
     ///
@@ -20,7 +17,7 @@ public struct RecommendedVideo: Hashable, Sendable {
     public init(_ dimensions: Dimensions, frameRate: Double?) {
         width = min(max(dimensions.width, 2), 16384) & ~1
         height = min(max(dimensions.height, 2), 16384) & ~1
-        let rate = min(frameRate ?? Self.usualFrameRate, 1000)
+        let rate = min(frameRate ?? FrameDuration.usual.framesPerSecond, 1000)
         // A tenth of a bit for each pixel: 2.8 Mbit/s of 1280x720 at 30 frames a second, 6.2 of 1920x1080.
         bitRate = max(100_000, Int((Double(width * height) * rate / 10 / 1000).rounded() * 1000))
         keyFrameInterval = max(1, Int((rate * 2).rounded()))

@@ -97,7 +97,7 @@ public struct FrameMatcher<Content> {
     /// Before so many are known, the interval is no longer than ``firstInterval``.
     static var enoughIntervals: Int { 3 }
     /// The lead's interval before two of its frames have come: as at 30 a second.
-    static var firstInterval: Int64 { 33_333_333 }
+    static var firstInterval: Int64 { FrameDuration.usual.nanoseconds }
 
     public let devices: Int
     /// May be changed at any time.

@@ -84,7 +84,7 @@ final class MovieRequestReader {
                     .followed(by: PictureOrientation(quarters: (request.orientation ?? 0) / 90, isMirrored: false))
                 request.blank.picture = turn.turned(
                     Dimensions(width: video?.width ?? 640, height: video?.height ?? 480))
-                request.blank.frameDuration = camera.status["frameDuration"].flatMap { try? FrameDuration(json: $0) }
+                request.blank.frameDuration = camera.frameDuration
             }
             if subject.denied.contains(.audio), let microphone = subject.microphone {
                 // Also for a microphone that has not been described yet.

@@ -60,9 +60,7 @@ extension RecommendedVideo {
         let known = [worker.formatDescription, worker.activeFormat, worker.committed?["activeFormat"]]
         let sizes = known.compactMap(\.self).compactMap(Dimensions.init(json:))
         guard let size = sizes.first ?? worker.formats?.first?.dimensions else { return nil }
-        let durations = [worker.status["frameDuration"], worker.committed?["frameDuration"]].compactMap(\.self)
-        let duration = durations.lazy.compactMap { try? FrameDuration(json: $0) }.first
-        self.init(size, frameRate: duration?.framesPerSecond)
+        self.init(size, frameRate: worker.frameDuration?.framesPerSecond)
     }
 }
 

@@ -157,7 +157,7 @@ extension PhotoService {
     /// The longest of their frames' times, nanoseconds.
     private func period(_ devices: [String]) -> Int64 {
         let rates = devices.compactMap { workers[$0]?.status["frameRate"]?.double }.filter { $0 > 0 }
-        return Int64(1e9 / max(rates.min() ?? 30, 0.1))
+        return Int64(1e9 / max(rates.min() ?? FrameDuration.usual.framesPerSecond, 0.1))
     }
 
     /// - Parameter completion: also gets the device's id by then.

@@ -132,6 +132,11 @@ extension WorkerHandle {
             frameDuration: status["frameDuration"].flatMap { try? FrameDuration(json: $0) })
     }
 
+    /// Of the present setting, or the committed one; nil: neither is known.
+    var frameDuration: FrameDuration? {
+        setting?.frameDuration ?? committed?["frameDuration"].flatMap { try? FrameDuration(json: $0) }
+    }
+
     /// What its control `videoStabilizationMode` is; nil: it has none, or it isn't known.
     var stabilization: String? { status["controls"]?["videoStabilizationMode"]?.string }
 

@@ -272,7 +272,7 @@ final class MovieThread: @unchecked Sendable {
 
     /// Nanoseconds from one picture to the next.
     private var frameInterval: Int64 {
-        let rate = (plan ?? mailbox.picture)?.frameRate(request) ?? RecommendedVideo.usualFrameRate
+        let rate = (plan ?? mailbox.picture)?.frameRate(request) ?? FrameDuration.usual.framesPerSecond
         return Int64(1_000_000_000 / min(max(rate, 0.001), 1000))
     }
 

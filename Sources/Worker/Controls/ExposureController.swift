@@ -96,8 +96,7 @@ final class ExposureController {
         }
         guard let (time, gain) = ExposureMetering.driven(controls) else { return nil }
         let duration = now.configuration.frameDuration
-        let frame = min(
-            max(duration?.nanoseconds ?? 33_333_333, 1_000_000), 60_000_000_000)
+        let frame = min(max((duration ?? .usual).nanoseconds, 1_000_000), 60_000_000_000)
         let share = Double(ExposureMetering.end)
         let map = now.cameraControls
         return Task(

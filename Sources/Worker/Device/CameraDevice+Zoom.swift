@@ -41,7 +41,7 @@ extension CameraDevice {
         }
         generation += 1
         commitZoom(control.name, .integer(scale.value(to)), now)
-        let pace = now.configuration.frameDuration.map { Int64($0.seconds * 1_000_000_000) } ?? 33_333_333
+        let pace = (now.configuration.frameDuration ?? .usual).nanoseconds
         return ZoomCourse(
             ramp: ZoomRamp(from: from, to: to, rate: wish.rate, start: time), map: scale,
             // A camera that takes a picture a minute zooms smoothly all the same, and none is asked more often than it

@@ -55,7 +55,7 @@ final class KeptFrame: @unchecked Sendable {
 
 extension CameraStream {
     /// A frame's time, nanoseconds.
-    var frameTime: Int64 { min(max(frameDuration?.nanoseconds ?? 33_333_333, 1_000_000), 60_000_000_000) }
+    var frameTime: Int64 { min(max((frameDuration ?? .usual).nanoseconds, 1_000_000), 60_000_000_000) }
 
     /// When a frame's exposure began, as far as the driver tells: monotonic nanoseconds.
     func exposureStart(_ facts: FrameFacts) -> Instant {

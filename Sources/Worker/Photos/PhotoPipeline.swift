@@ -136,7 +136,8 @@ final class PhotoPipeline {
         task.stage = .taking
         if let frame = task.past { return takePast(task, frame) }
         task.shots = PhotoShots(
-            task.count, interval: task.settings.interval, frame: controller.stream?.frameTime ?? 33_333_333, at: time,
+            task.count, interval: task.settings.interval,
+            frame: controller.stream?.frameTime ?? FrameDuration.usual.nanoseconds, at: time,
             now: MonotonicClock.now())
         tell(task, .willCapture)
         guard task.stage == .taking else { return }
