@@ -32,8 +32,7 @@ struct CreationDate {
         av_dict_set(&file.pointee.metadata, Self.name, text("%Y-%m-%dT%H:%M:%S.\(digits)Z"), 0)
     }
 
-    /// What a container says of it beside, where other programs look for it: QuickTime's own name, and a tag of
-    /// Matroska.
+    /// Where other programs look for it in such a file: QuickTime's own name, and a tag of Matroska.
     func tags(_ container: MovieContainer) -> [String: String] {
         switch container {
         case .mov: ["com.apple.quicktime.creationdate": text("%Y-%m-%dT%H:%M:%S+0000")]

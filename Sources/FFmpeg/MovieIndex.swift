@@ -171,7 +171,7 @@ private final class FragmentedMovie {
         track.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO
     }
 
-    /// Whether these are the delays of all pictures. libavformat knows them only of those that it has read.
+    /// Whether the delays of all pictures are given. libavformat finds a delay only with its picture's fragment.
     func knows(_ delays: [Int64]?) throws(MediaError) -> Bool {
         guard let picture = tracks.first(where: Self.isPicture) else { return true }
         if let delays { return delays.isEmpty || delays.count == Int(avformat_index_get_entries_count(picture)) }

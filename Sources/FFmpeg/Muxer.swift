@@ -211,7 +211,7 @@ public final class Muxer {
     ///
     /// - Parameters:
     ///   - creationDate: nanoseconds since 1970; nil: the file doesn't say.
-    ///   - tags: what stands in the file beside its tracks, by QuickTime's names (`com.apple.quicktime.…`); of
+    ///   - tags: the file's own metadata, by QuickTime's names (`com.apple.quicktime.…`); of
     ///     QuickTime only.
     /// - Throws: also what the container can't hold.
     public func start(creationDate: Int64? = nil, tags: [String: String] = [:]) throws(MediaError) {

@@ -89,7 +89,7 @@ public struct MovieConfiguration: Hashable, Sendable {
     public var limits = MovieLimits()
     /// When its first picture or sound was taken, nanoseconds since 1970; nil: the file doesn't say.
     public var creationDate: Int64?
-    /// What stands in the file beside its tracks, by QuickTime's names: of MOV only.
+    /// The file's own metadata, by QuickTime's names: of MOV only.
     public var tags: [String: String] = [:]
 
     /// The name of what says that a picture belongs to the movie.

@@ -102,7 +102,7 @@ import Testing
         #expect(found.pictures == wanted.pictures)
         #expect(abs(Double(writer.statistics.recordedDuration) / 1e9 - 4) < 0.001)
         if type == .mkv { return }
-        // A movie that its recorder left stays as it is, as nobody knows the times for its index.
+        // Who completes a movie of a recorder that died doesn't know the times, and changes nothing.
         let descriptor = try FileDescriptor(opening: path, 2)
         #expect(try MovieIndex.complete(descriptor.rawValue, as: type == .mp4 ? .mp4 : .mov) == false)
         #expect(try await shown(path).times == found.times)

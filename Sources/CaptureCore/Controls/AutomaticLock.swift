@@ -1,4 +1,4 @@
-/// `V4L2_CID_3A_LOCK`, of which each bit keeps what one of the camera's automatic modes has come to.
+/// `V4L2_CID_3A_LOCK`, of which each bit keeps the values that one of the camera's automatic modes has found.
 ///
 /// Drivers differ in what they make of a value for something that is kept: they ignore it, refuse it, or mark its
 /// control inactive or grabbed. So a bit is cleared before anything that it keeps is set, and set after that.
@@ -44,7 +44,7 @@ public enum AutomaticLock {
         ids.reduce(present & wanted) { $0 & ~bits(for: $1) }
     }
 
-    /// The controls in the order in which they are to be set: the lock before and after the others, as it is needed.
+    /// The controls in the order in which they are to be set: the lock first, last, or both.
     ///
     /// - Parameters:
     ///   - controls: with the lock or without; without it nothing is locked or unlocked.

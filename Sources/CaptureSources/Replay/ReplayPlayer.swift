@@ -14,7 +14,7 @@ final class ReplayPlayer {
 
     /// Nanoseconds that a frame may be late before the times of those that follow are put off.
     private static let patience: Int64 = 1_000_000_000
-    /// Nanoseconds between two frames: a material's clock that goes on by more is damaged, and no film pauses so long.
+    /// Nanoseconds between two frames: no film pauses longer, so a larger step of its clock is damage.
     private static let longestGap: Int64 = 86_400_000_000_000
 
     /// - Parameters:
@@ -27,7 +27,7 @@ final class ReplayPlayer {
     ///   - onChange: told likewise that something else is stated about the frames that come next; nil: that changes
     ///     nothing in what the queue gets.
     init(
-        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, maxGap: Int64? = nil,
+        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, maxGap: Int64?,
         _ picture: PictureDescription, reader: any ReplayReader, again: (() throws(SourceError) -> any ReplayReader)?,
         onEnd: @escaping () -> SourceError,
         onChange: @escaping (any ReplayReader, PictureDescription) -> SourceError?

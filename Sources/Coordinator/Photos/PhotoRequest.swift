@@ -82,7 +82,7 @@ struct PhotoRequest {
             var members = outcome.json(attaches: attaches).object ?? [:]
             members["photos"] = .array((members["photos"]?.array ?? []).map(told))
             let adjusted = outcome.resolutions.flatMap {
-                // What a driver makes of an exposure shows only when it has it.
+                // Drivers round exposures, or ignore them: only the photos show it.
                 $0.with(exposuresOf: outcome.photos).adjustments(to: settings)
             }
             if !adjusted.isEmpty { members["adjusted"] = .array(adjusted) }

@@ -164,7 +164,7 @@ final class PhotoTask {
     func bias(_ asked: Double, _ reader: PhotoFactsReader) -> Double {
         guard let neutral = neutral.duration, let duration = reader.exposure?.duration else { return asked }
         let bias = log2(Double(duration) / 1e9 / neutral)
-        // The camera's units are no other exposure.
+        // Rounding to the camera's units is not another exposure.
         guard abs(bias - asked) >= PhotoResolution.tolerance else { return asked }
         return min(max((bias * 1000).rounded() / 1000, -20), 20)
     }
