@@ -26,7 +26,8 @@ public enum MovieIndex {
 
     /// - Parameters:
     ///   - descriptor: of a file that ends with a whole fragment, open for reading and writing.
-    ///   - lastPicture: how long the last picture is shown, nanoseconds; nil: as long as the one before it.
+    ///   - lastPicture: how long the last picture is shown, nanoseconds; nil: as long as the
+    ///     shorter of the two before it, because one after which some are missing says nothing of the next.
     ///   - delays: of each picture, nanoseconds from when it is decoded to when it is shown; empty: they are all 0;
     ///     nil: they are not known.
     ///   - mostSamples: the index of a file with more of them would take too much memory.
@@ -204,7 +205,7 @@ private final class FragmentedMovie {
             throw MediaError("av_mallocz", cffmpeg_no_memory())
         }
         defer { av_free(zeros) }
-        var duration: Int64 = 0
+        var (duration, earlier): (Int64, Int64) = (0, 0)
         let base = track.pointee.time_base
         func ticks(_ time: Int64) -> Int64 { av_rescale_q(time, AVRational(num: 1, den: 1_000_000_000), base) }
         // The first picture is shown when the movie begins.
@@ -218,9 +219,10 @@ private final class FragmentedMovie {
             }
             if let next = avformat_index_get_entry(track, index + 1)?.pointee {
                 let (step, isFar) = next.timestamp.subtractingReportingOverflow(entry.timestamp)
-                duration = isFar ? 0 : max(0, step)
-            } else if let lastPicture, Self.isPicture(track) {
-                duration = max(1, av_rescale(lastPicture, Int64(base.den), Int64(base.num) * 1_000_000_000))
+                (earlier, duration) = (duration, isFar ? 0 : max(0, step))
+            } else if Self.isPicture(track) {
+                let told = lastPicture.map { max(1, ticks($0)) }
+                duration = told ?? (earlier > 0 ? min(duration, earlier) : duration)
             }
             avio_seek(pb, entry.pos, SEEK_SET)
             av_packet_unref(packet)

@@ -409,8 +409,7 @@ public final class MovieWriter {
             if statistics.fragments > 0,
                 try MovieIndex.complete(
                     file.rawValue, as: configuration.fileType.container,
-                    lastPicture: picture?.end == nil ? nil : picture?.frameDuration,
-                    delays: picture?.delays)
+                    lastPicture: picture?.frameDuration, delays: picture?.delays)
             {
                 return
             }

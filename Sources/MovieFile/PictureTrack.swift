@@ -21,9 +21,10 @@ struct Written {
 
 /// The picture of a movie on its way to the muxer.
 final class PictureTrack {
-    /// How long the last frame is shown, as far as it is known: as long as the one before it, nanoseconds.
+    /// How long the last frame is shown, nanoseconds: as long as the shorter of the two before it, because a frame
+    /// after which some are missing says nothing of the next.
     private(set) var frameDuration: Int64
-    /// Nothing is shown any longer; nil: the last frame is shown as long as the one before it.
+    /// Nothing is shown any longer; nil: the last frame is shown for ``frameDuration``.
     var end: Int64?
 
     /// Nanoseconds: a frame of the very end is seen, too.
@@ -44,6 +45,8 @@ final class PictureTrack {
     private let swapsBytes: Bool
     private var track: Muxer.Track?
     private var lastTime: Int64?
+    /// How long the frame before the last one was shown; nil: that is not known, and the track states no rate.
+    private var earlierDuration: Int64?
     private var largest: Int
     /// Of each frame of a movie whose pictures are not in the order in which they are shown: nanoseconds from when it
     /// is decoded to when it is shown. Empty: they are.
@@ -64,6 +67,7 @@ final class PictureTrack {
         frameRate = constantFrameRate ?? video.frameRate
         let expectedRate = frameRate ?? FrameDuration.usual.framesPerSecond
         frameDuration = Int64(1_000_000_000 / expectedRate)
+        earlierDuration = frameRate == nil ? nil : frameDuration
         switch video {
         case .motionJPEG, .h264:
             (encoder, source, packedLayout, largest) = (nil, nil, nil, 0)
@@ -177,7 +181,8 @@ final class PictureTrack {
         beginsFragment: Bool, to muxer: Muxer
     ) throws(MediaError) -> Written {
         guard let track else { return Written() }
-        let duration = shown(from: time, for: lastTime.map { time - $0 } ?? frameDuration)
+        let before = lastTime.map { time - $0 }
+        let duration = shown(from: time, for: before.map { min($0, earlierDuration ?? $0) } ?? frameDuration)
         var written = Written()
         switch video {
         case .motionJPEG:
@@ -214,7 +219,7 @@ final class PictureTrack {
                 largest = max(largest, packet.bytes.count)
             }
         }
-        (lastTime, frameDuration) = (time, duration)
+        (lastTime, earlierDuration, frameDuration) = (time, before ?? earlierDuration, duration)
         return written
     }
 

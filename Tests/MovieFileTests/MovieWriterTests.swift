@@ -157,6 +157,24 @@ import Testing
         #expect(abs(Double(samples.count) / 48000 - 2) < 0.06)
     }
 
+    /// A camera was unplugged, and the movie ends soon after its return.
+    @Test(arguments: MovieFileType.allCases)
+    func aGapIsCountedOnce(_ type: MovieFileType) async throws {
+        let material = try await Material.motionJPEG(12, in: scratch)
+        let path = path(type)
+        let writer = try MovieWriter(path, MovieConfiguration(type, video: .motionJPEG(.jpeg(Self.size))))
+        for (index, frame) in material.frames.enumerated() {
+            let time = Int64(index) * 33_333_333 + (index < 11 ? 0 : 1_900_000_000)
+            #expect(try frame.withUnsafeBytes { try writer.append($0, at: time) })
+        }
+        let expected: Int64 = 12 * 33_333_333 + 1_900_000_000
+        #expect(abs(writer.statistics.recordedDuration - expected) < 1_000_000)
+        #expect(try writer.finishWriting() == nil)
+        #expect(abs(writer.statistics.recordedDuration - expected) < 1_000_000)
+        let duration = try await Judge(path: path, scratch: scratch).duration()
+        #expect(abs(duration - Double(expected) / 1e9) < 0.002, "\(duration)")
+    }
+
     @Test(arguments: [.mp4, .mov] as [MovieFileType])
     func theLastFrameIsShownUntilTheEnd(_ type: MovieFileType) async throws {
         let material = try await Material.motionJPEG(4, in: scratch)
