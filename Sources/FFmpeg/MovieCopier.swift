@@ -22,8 +22,11 @@ public final class MovieCopier {
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// Of each track: the last time in its own time base.
     private var lastStamps: [Int64] = []
-    /// Nanoseconds: where the next movie begins.
+    /// Nanoseconds: when what was copied ends, and when its last picture is shown.
     private var end: Int64 = 0
+    private var lastPicture: Int64 = -1
+    /// Samples of each channel in a piece of sound; 0: that isn't known.
+    private var pieceSamples: Int64 = 0
     /// A piece of AAC in which nothing is heard; nil: none was needed yet; empty: there is none that fits.
     private var silence: UnsafeMutableRawBufferPointer?
 
@@ -72,19 +75,25 @@ public final class MovieCopier {
     /// How long what was copied is, nanoseconds.
     public var duration: Int64 { end }
 
-    /// Copies the movies, and ends the file. Its date is that of the first.
+    /// Copies the movies, and ends the file. Its date is that of the first. Each movie begins when those before it have
+    /// lasted, at most half a piece of sound (AAC) earlier or later, also behind many.
     ///
     /// - Parameters:
     ///   - paths: of plain files that can be joined.
+    ///   - durations: how long they last, as far as that is known, nanoseconds.
     ///   - progress: told how much has been copied, nanoseconds; returns false to end.
     /// - Returns: false if it was to end; the file is of no use then.
     public func copy(
-        _ paths: [String], cover: Cover?, progress: (Int64) -> Bool
+        _ paths: [String], durations: [Int64] = [], cover: Cover?, progress: (Int64) -> Bool
     ) throws(MediaError) -> Bool {
+        var start: Int64 = 0
         for (number, path) in paths.enumerated() {
             let tracks = try Tracks(path)
             if number == 0 { try begin(tracks, cover) }
-            guard try copy(tracks, progress) else { return false }
+            let length = tracks.span.length(told: number < durations.count ? durations[number] : nil)
+            let next = length.map { start + min($0, FileTime.longest) }
+            guard start < FileTime.longest, try copy(tracks, from: start, to: next, progress) else { return false }
+            start = max(next ?? end, lastPicture + Self.leastDuration)
         }
         try check("av_write_trailer", av_write_trailer(output))
         avio_flush(stream.context)
@@ -147,9 +156,15 @@ public final class MovieCopier {
 
     private static let second = AVRational(num: 1, den: 1_000_000_000)
 
-    private func copy(_ tracks: Tracks, _ progress: (Int64) -> Bool) throws(MediaError) -> Bool {
+    /// Nanoseconds: each movie's last picture is shown at least as long.
+    private static let leastDuration: Int64 = 1_000_000
+
+    // - Parameter next: where the next movie begins: no piece of sound that is mostly behind it is copied.
+    private func copy(
+        _ tracks: Tracks, from exact: Int64, to next: Int64?, _ progress: (Int64) -> Bool
+    ) throws(MediaError) -> Bool {
         guard let packet, let output else { return false }
-        let start = try bridge(to: tracks)
+        let (start, beginning) = (try bridge(to: tracks, at: exact), tracks.span.beginning)
         // Per track: how long its last piece lasted, where no duration is told.
         var steps = tracks.all.enumerated().map { number, track -> Int64 in
             guard let target = output.pointee.streams[number], let rate = track.pointee.rate else { return 0 }
@@ -165,26 +180,40 @@ public final class MovieCopier {
                 throw MediaError("av_read_frame", message: "a piece of the movie is damaged")
             }
             let (from, to) = (tracks.all[number].pointee.time_base, target.pointee.time_base)
-            let offset = av_rescale_q(start - tracks.start, Self.second, to)
+            let offset = av_rescale_q(start - beginning, Self.second, to)
             if let time = reordering[number]?.decodingTime(packet.pointee.pts, packet.pointee.dts) {
                 packet.pointee.dts = time
             }
             if packet.pointee.dts == cffmpeg_no_time() { packet.pointee.dts = packet.pointee.pts }
             guard packet.pointee.dts != cffmpeg_no_time() else { continue }
-            try Self.check(packet, from, after: tracks.start, since: start)
+            try Self.check(packet, from, after: beginning, since: start)
             av_packet_rescale_ts(packet, from, to)
             let hasTime = packet.pointee.pts != cffmpeg_no_time()
             let shown = (hasTime ? packet.pointee.pts : packet.pointee.dts) + offset
             let (stamp, last) = (packet.pointee.dts + offset, lastStamps[number])
-            // Pictures that are not in the order in which they are shown are decoded before the movie begins.
-            packet.pointee.dts = max(stamp, last != .min ? last + 1 : shown > stamp ? .min : 0)
+            let isSound = tracks.all[number] == tracks.sound
+            if isSound, isLeftOut(stamp, packet.pointee.duration, after: last, before: next, to) { continue }
+            // Pictures that are not in the order in which they are shown are decoded before the movie begins, and so is
+            // a piece of sound that is not heard.
+            packet.pointee.dts = max(stamp, last != .min ? last + 1 : isSound || shown > stamp ? .min : 0)
             packet.pointee.pts = max(shown, packet.pointee.dts)
             if last != .min { steps[number] = packet.pointee.dts - last }
             let lasts = packet.pointee.duration > 0 ? packet.pointee.duration : steps[number]
+            if isSound { pieceSamples = max(pieceSamples, packet.pointee.duration) }
+            if !isSound { lastPicture = max(lastPicture, av_rescale_q(packet.pointee.pts, to, Self.second)) }
             try write(packet, to: number, lasts)
             guard progress(end) else { return false }
         }
         return true
+    }
+
+    // Its place is taken by the movie before, or belongs to the next one.
+    private func isLeftOut(
+        _ stamp: Int64, _ duration: Int64, after last: Int64, before next: Int64?, _ timeBase: AVRational
+    ) -> Bool {
+        if last != .min, stamp <= last { return true }
+        guard let next else { return false }
+        return stamp + duration / 2 >= av_rescale_q(next, Self.second, timeBase)
     }
 
     private func write(
@@ -198,48 +227,47 @@ public final class MovieCopier {
         try check("av_write_frame", av_write_frame(output, packet))
     }
 
-    // Players that count samples would hear the sound too early behind a hole in it. So there is none: silence lies in
-    // it, and since that comes in whole pieces the next movie begins where one ends, no more than a piece later than it
-    // could.
-    private func bridge(to tracks: Tracks) throws(MediaError) -> Int64 {
-        guard end > 0, let packet, let source = tracks.sound, let number = tracks.all.firstIndex(of: source),
+    // Where a movie begins, nanoseconds. Players that count samples would hear the sound too early behind a hole in it.
+    // So there is none: silence lies in it, and since sound comes in whole pieces, the movie begins where its own
+    // continue the row of those before it.
+    private func bridge(to tracks: Tracks, at exact: Int64) throws(MediaError) -> Int64 {
+        guard exact > 0, let packet, let source = tracks.sound, let number = tracks.all.firstIndex(of: source),
             let target = output?.pointee.streams[number], lastStamps[number] != .min,
-            let parameters = source.pointee.codecpar, parameters.pointee.codec_id == AV_CODEC_ID_AAC,
+            let parameters = source.pointee.codecpar, pieceSamples > 0,
             let begun = FileTime.nanoseconds(source.pointee.start_time, source.pointee.time_base)
-        else { return end }
+        else { return exact }
         let timeBase = target.pointee.time_base
-        guard timeBase.num == 1, timeBase.den == parameters.pointee.sample_rate else { return end }
-        if silence == nil { silence = try Self.silence(parameters) }
-        guard let silence, !silence.isEmpty, let count = Int32(exactly: silence.count) else { return end }
-        var next = lastStamps[number] + Self.samplesOfPiece
-        // So much later than the movie its sound begins.
-        let delay = av_rescale_q(begun - tracks.start, Self.second, timeBase)
-        let least = av_rescale_q(end, Self.second, timeBase)
+        guard timeBase.num == 1, timeBase.den == parameters.pointee.sample_rate else { return exact }
+        let (last, piece) = (lastStamps[number], pieceSamples)
+        // So much later than the movie its sound begins; earlier by a piece that is not heard.
+        let delay = av_rescale_q(begun - tracks.span.beginning, Self.second, timeBase)
+        let distance = av_rescale_q(exact, Self.second, timeBase) + delay - last
         // What a damaged file says may be anything.
-        let most = Self.longestBridge * Int64(timeBase.den)
-        guard abs(delay) <= most, least <= next + most else { return end }
-        while next - delay < least {
+        guard (-piece...Self.longestBridge * Int64(timeBase.den)).contains(distance) else { return exact }
+        let pieces = Int64((Double(distance) / Double(piece)).rounded())
+        if pieces > 1, silence == nil { silence = try Self.silence(parameters) }
+        let count = Int32(clamping: silence?.count ?? 0)
+        guard pieces <= 1 || count > 0 else { return exact }
+        for place in 1..<max(1, pieces) {
+            let next = last + place * piece
             av_packet_unref(packet)
-            packet.pointee.data = silence.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            packet.pointee.data = silence?.baseAddress?.assumingMemoryBound(to: UInt8.self)
             packet.pointee.size = count
             packet.pointee.flags = AV_PKT_FLAG_KEY
-            (packet.pointee.pts, packet.pointee.dts, packet.pointee.duration) = (next, next, Self.samplesOfPiece)
-            try write(packet, to: number, Self.samplesOfPiece)
-            next += Self.samplesOfPiece
+            (packet.pointee.pts, packet.pointee.dts, packet.pointee.duration) = (next, next, piece)
+            try write(packet, to: number, piece)
         }
-        return av_rescale_q(next - delay, timeBase, Self.second)
+        return av_rescale_q(last + pieces * piece - delay, timeBase, Self.second)
     }
 
     /// Seconds of silence, at most, between two movies.
     private static let longestBridge: Int64 = 3600
-    /// Samples of each channel in a piece of AAC.
-    private static let samplesOfPiece: Int64 = 1024
-
-    // Empty when the sound was made by another kind of encoder.
+    // Empty when the sound was made by another kind of encoder, or is no AAC.
     private static func silence(
         _ parameters: UnsafeMutablePointer<AVCodecParameters>
     ) throws(MediaError) -> UnsafeMutableRawBufferPointer {
         let none = UnsafeMutableRawBufferPointer.allocate(byteCount: 0, alignment: 16)
+        guard parameters.pointee.codec_id == AV_CODEC_ID_AAC else { return none }
         let (rate, channels) = (Int(parameters.pointee.sample_rate), Int(parameters.pointee.ch_layout.nb_channels))
         let bitRate = Int(parameters.pointee.bit_rate)
         let encoder = try AudioEncoder(
@@ -252,7 +280,7 @@ public final class MovieCopier {
         guard Tracks.extra(description.pointee).elementsEqual(Tracks.extra(parameters.pointee)) else { return none }
         // The first pieces are of what comes before the sound.
         let zeros = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: 8 * Int(samplesOfPiece) * encoder.input.frameBytes, alignment: 16)
+            byteCount: 8 * Int(FileSpan.aacPieceSamples) * encoder.input.frameBytes, alignment: 16)
         defer { zeros.deallocate() }
         zeros.initializeMemory(as: UInt8.self, repeating: 0)
         var last = none
@@ -287,20 +315,17 @@ private struct Tracks {
     let input: InputFile
     let video: UnsafeMutablePointer<AVStream>?
     let sound: UnsafeMutablePointer<AVStream>?
+    let span: FileSpan
 
     init(_ path: String) throws(MediaError) {
         input = try InputFile(path)
         video = input.choose(AVMEDIA_TYPE_VIDEO)
         sound = input.choose(AVMEDIA_TYPE_AUDIO)
+        span = FileSpan(input, video, sound)
         input.read(only: all)
     }
 
     var all: [UnsafeMutablePointer<AVStream>] { [video, sound].compactMap { $0 } }
-
-    /// Nanoseconds on the file's own clock.
-    var start: Int64 {
-        FileTime.nanoseconds(input.format.pointee.start_time, AVRational(num: 1, den: AV_TIME_BASE)) ?? 0
-    }
 
     /// MP4 can hold it.
     var isHeld: Bool {

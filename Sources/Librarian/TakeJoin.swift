@@ -78,7 +78,8 @@ extension Librarian {
         let whole: MovieJoin.Whole?
         do throws(MovieError) {
             whole = try MovieJoin.make(
-                segments.map(\.file.path), at: path.openPath, mode: library.mode(of: path.place),
+                segments.map(\.file.path), durations: segments.map { $0.entry.duration &* 1_000_000 },
+                at: path.openPath, mode: library.mode(of: path.place),
                 temporary: ".\(join.take).part", preset: join.preset
             ) { meter.note($0) }
         } catch {

@@ -33,6 +33,8 @@ public enum MovieJoin {
     ///
     /// - Parameters:
     ///   - segments: paths of plain files, which are only read.
+    ///   - durations: how long they last, as far as that is known, nanoseconds: the joined movie lasts as long as all
+    ///     together.
     ///   - path: of a new file.
     ///   - preset: the picture is no larger than this, and picture and sound are H.264 and AAC; smaller ones stay as
     ///     they are, those of another shape get black borders. nil: what has to be encoded anew is no larger than
@@ -42,12 +44,12 @@ public enum MovieJoin {
     /// - Returns: nil if it was to end; there is no file then.
     @discardableResult
     public static func join(
-        _ segments: [String], to path: String, preset: ExportPreset? = nil, isEncoded: Bool = false,
-        progress: (Int64) -> Bool = { _ in true }
+        _ segments: [String], durations: [Int64] = [], to path: String, preset: ExportPreset? = nil,
+        isEncoded: Bool = false, progress: (Int64) -> Bool = { _ in true }
     ) throws(MovieError) -> JoinedMovie? {
-        guard let whole = try make(segments, at: path, preset: preset, isEncoded: isEncoded, progress: progress) else {
-            return nil
-        }
+        let whole = try make(
+            segments, durations: durations, at: path, preset: preset, isEncoded: isEncoded, progress: progress)
+        guard let whole else { return nil }
         do throws(SystemError) { try whole.file.publish() } catch { throw .file(error) }
         return whole.movie
     }
@@ -58,7 +60,7 @@ public enum MovieJoin {
     ///   - mode: as of ``NewFile``.
     ///   - temporary: likewise.
     public static func make(
-        _ segments: [String], at path: String, mode: UInt32? = nil, temporary: String? = nil,
+        _ segments: [String], durations: [Int64] = [], at path: String, mode: UInt32? = nil, temporary: String? = nil,
         preset: ExportPreset? = nil, isEncoded: Bool = false, progress: (Int64) -> Bool = { _ in true }
     ) throws(MovieError) -> Whole? {
         guard !segments.isEmpty else { throw .unsupported("a movie of no segments") }
@@ -71,16 +73,17 @@ public enum MovieJoin {
             throw .file(error)
         }
         if let likeness, !isEncoded, isKept(likeness, preset) {
-            return try copy(segments, file, isEncoded: false, progress)
+            return try copy(segments, durations, file, isEncoded: false, progress)
         }
         guard
             let writer = try SegmentEncoder.encode(
-                segments, to: "\(path).encoded", preset ?? .size1280x720, { progress($0 / 10 * 9) })
+                segments, durations, to: "\(path).encoded", preset ?? .size1280x720, { progress($0 / 10 * 9) })
         else { return nil }
         // What was encoded is copied, which takes less; a slow disk may take minutes all the same.
         let encoded = writer.statistics.recordedDuration / 10 * 9
         return try withExtendedLifetime(writer) { () throws(MovieError) in
-            try copy([writer.openPath], file, isEncoded: true) { progress(encoded + $0 / 10) }
+            let duration = writer.statistics.recordedDuration
+            return try copy([writer.openPath], [duration], file, isEncoded: true) { progress(encoded + $0 / 10) }
         }
     }
 
@@ -91,11 +94,11 @@ public enum MovieJoin {
     }
 
     private static func copy(
-        _ segments: [String], _ file: NewFile, isEncoded: Bool, _ progress: (Int64) -> Bool
+        _ segments: [String], _ durations: [Int64], _ file: NewFile, isEncoded: Bool, _ progress: (Int64) -> Bool
     ) throws(MovieError) -> Whole? {
         // A movie of sound alone has none.
         let cover = segments.first.flatMap { try? self.cover($0) }
-        guard let duration = try copy(segments, file.rawValue, cover, progress) else { return nil }
+        guard let duration = try copy(segments, durations, file.rawValue, cover, progress) else { return nil }
         do throws(SystemError) {
             try file.sync()
             return Whole(
@@ -109,11 +112,13 @@ public enum MovieJoin {
     }
 
     private static func copy(
-        _ segments: [String], _ descriptor: Int32, _ cover: MovieCopier.Cover?, _ progress: (Int64) -> Bool
+        _ segments: [String], _ durations: [Int64], _ descriptor: Int32, _ cover: MovieCopier.Cover?,
+        _ progress: (Int64) -> Bool
     ) throws(MovieError) -> Int64? {
         do throws(MediaError) {
             let copier = try MovieCopier(to: descriptor)
-            return try copier.copy(segments, cover: cover, progress: progress) ? copier.duration : nil
+            let isDone = try copier.copy(segments, durations: durations, cover: cover, progress: progress)
+            return isDone ? copier.duration : nil
         } catch {
             throw .media(error)
         }

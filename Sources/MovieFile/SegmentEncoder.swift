@@ -10,10 +10,12 @@ enum SegmentEncoder {
     /// Nanoseconds: no movie lasts longer.
     private static let longest: Int64 = 10 * 365 * 86_400_000_000_000
 
-    /// - Parameter path: what a new file is called that never gets a name: it is there as long as its writer lives.
+    /// - Parameters:
+    ///   - durations: how long they last, as far as that is known, nanoseconds.
+    ///   - path: what a new file is called that never gets a name: it is there as long as its writer lives.
     /// - Returns: what has written it; nil if it was to end.
     static func encode(
-        _ segments: [String], to path: String, _ preset: ExportPreset, _ progress: (Int64) -> Bool
+        _ segments: [String], _ durations: [Int64], to path: String, _ preset: ExportPreset, _ progress: (Int64) -> Bool
     ) throws(MovieError) -> MovieWriter? {
         let plan: (configuration: MovieConfiguration, canvas: PictureCanvas)?
         do throws(MediaError) { plan = try self.plan(segments, preset) } catch { throw .media(error) }
@@ -22,9 +24,15 @@ enum SegmentEncoder {
         }
         let writer = try MovieWriter(path, configuration, mode: 0o600, isNamed: false)
         writer.startSession(atSourceTime: 0)
-        var heard: Int64 = 0
-        for segment in segments {
-            guard try encode(segment, canvas, writer, &heard, progress) else { return nil }
+        var (start, heard): (Int64, Int64) = (0, 0)
+        for (number, segment) in segments.enumerated() {
+            let span: FileSpan
+            do throws(MediaError) { span = try FileSpan(segment) } catch { throw .media(error) }
+            let length = span.length(told: number < durations.count ? durations[number] : nil)
+            let place = Place(start: start, beginning: span.beginning, end: length.map { start + min($0, longest) })
+            guard try encode(segment, at: place, canvas, writer, &heard, progress) else { return nil }
+            let lastPicture = writer.pictureEnd - (writer.picture?.frameDuration ?? 0)
+            start = max(place.end ?? writer.statistics.recordedDuration, lastPicture + 1)
         }
         switch try writer.finishWriting() {
         case nil: return writer
@@ -65,10 +73,9 @@ enum SegmentEncoder {
 
     // False: it was to end. So far there is sound, nanoseconds.
     private static func encode(
-        _ segment: String, _ canvas: PictureCanvas, _ writer: MovieWriter, _ heard: inout Int64,
+        _ segment: String, at place: Place, _ canvas: PictureCanvas, _ writer: MovieWriter, _ heard: inout Int64,
         _ progress: (Int64) -> Bool
     ) throws(MovieError) -> Bool {
-        let start = writer.statistics.recordedDuration
         // Another shape leaves borders.
         canvas.clear()
         var pictures: MovieReader?
@@ -83,18 +90,20 @@ enum SegmentEncoder {
         }
         var picture = try next(pictures)
         var sound = try next(sounds)
-        // One begins at the segment's beginning, and the other as much later as it does.
-        let origin = min(picture ?? .max, sound?.time ?? .max)
-        if let first = sound?.time { try beSilent(from: heard, until: start + first - origin, writer) }
+        if let first = sound?.time {
+            try beSilent(from: heard, until: max(place.start, try place.time(of: first)), writer)
+        }
         while writer.end == nil {
             if let pictures, let time = picture, time <= sound?.time ?? .max {
                 do throws(MediaError) { try canvas.draw(pictures) } catch { throw .media(error) }
-                try writer.append(canvas.bytes, at: place(time, origin, start))
+                try writer.append(canvas.bytes, at: try place.time(of: time))
                 picture = try next(pictures, after: time)
             } else if let piece = sound {
-                let time = try place(piece.time, origin, start)
-                try writer.append(sound: piece.samples, at: time)
-                heard = time + (writer.sound?.duration(of: piece.samples) ?? 0)
+                let time = try place.time(of: piece.time)
+                if let (samples, begin) = place.heard(piece.samples, at: time, writer.sound) {
+                    try writer.append(sound: samples, at: begin)
+                    heard = begin + (writer.sound?.duration(of: samples) ?? 0)
+                }
                 sound = try next(sounds)
             } else {
                 return true
@@ -126,12 +135,40 @@ enum SegmentEncoder {
     /// Nanoseconds; a longer one the encoder makes by itself.
     private static let longestSilence: Int64 = 3_600_000_000_000
 
-    // Where a segment's time is in the movie; what a file says of its times may be anything within a hundred years.
-    private static func place(_ time: Int64, _ origin: Int64, _ start: Int64) throws(MovieError) -> Int64 {
-        guard abs(time - origin) < longest, start < longest else {
-            throw .media(MediaError("av_read_frame", message: "a time outside of the range of movies"))
+    /// Where a segment lies in the movie.
+    private struct Place {
+        /// Nanoseconds of the movie.
+        var start: Int64
+        /// On the segment's own clock.
+        var beginning: Int64
+        /// Nanoseconds of the movie; nil: it isn't known.
+        var end: Int64?
+
+        // What a file says of its times may be anything within a hundred years.
+        func time(of time: Int64) throws(MovieError) -> Int64 {
+            guard abs(time - beginning) < longest, start < longest else {
+                throw .media(MediaError("av_read_frame", message: "a time outside of the range of movies"))
+            }
+            return start + time - beginning
         }
-        return start + time - origin
+
+        // Encoded sound begins before it is heard, and ends later.
+        func heard(
+            _ samples: UnsafeRawBufferPointer, at time: Int64, _ sound: SoundTrack?
+        ) -> (UnsafeRawBufferPointer, time: Int64)? {
+            guard let format = sound?.format else { return nil }
+            let count = samples.count / format.frameBytes
+            func moment(_ limit: Int64) -> Int {
+                Int(min(max(0, Double(limit - time) * Double(format.rate) / 1e9), Double(count)).rounded())
+            }
+            let range = moment(start)..<max(moment(start), end.map(moment) ?? count)
+            guard !range.isEmpty else { return nil }
+            let bytes = samples[range.lowerBound * format.frameBytes..<range.upperBound * format.frameBytes]
+            return (
+                UnsafeRawBufferPointer(rebasing: bytes),
+                time + Int64(range.lowerBound) * 1_000_000_000 / Int64(format.rate)
+            )
+        }
     }
 
     private static func next(_ pictures: MovieReader?, after time: Int64 = 0) throws(MovieError) -> Int64? {

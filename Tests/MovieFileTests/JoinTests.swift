@@ -117,6 +117,29 @@ import Testing
         }
     }
 
+    /// Each segment's sound is in whole pieces of its codec, which are longer than the segment.
+    @Test(arguments: [false, true]) func lastsAsLongAsAllSegmentsTogether(_ isEncoded: Bool) async throws {
+        let counts = [30, 17, 41, 23, 9, 30]
+        let segments = try counts.enumerated().map { try segment("\($0)", grey: 60, count: $1, sound: $1) }
+        let path = "\(scratch.path)/joined.mp4"
+        let durations = counts.map { Int64($0) * 33_333_333 }
+        let total = durations.reduce(0, +)
+        let joined = try #require(
+            try MovieJoin.join(segments, durations: durations, to: path, isEncoded: isEncoded))
+        #expect(joined.isEncoded == isEncoded && abs(joined.duration - total) < 12_000_000, "\(joined.duration)")
+        let judge = Judge(path: path, scratch: scratch)
+        #expect(abs(try await judge.duration() - Double(total) / 1e9) < 0.012)
+        let (times, clicks) = (try await judge.times("v:0"), try await clicks(judge))
+        try #require(times.count == 150 && clicks.count == counts.count)
+        for (number, click) in clicks.enumerated() {
+            let first = counts[..<number].reduce(0, +)
+            #expect(abs(times[first] - Double(durations[..<number].reduce(0, +)) / 1e9) < 0.012, "\(times[first])")
+            #expect(abs(click - times[first + counts[number] / 2]) < 0.015, "\(number): \(click)")
+        }
+        let complaints = try await judge.complaints()
+        #expect(complaints == "")
+    }
+
     /// Also for those who count samples, and don't look at times.
     @Test(arguments: [false, true]) func soundThatEndsBeforeThePictureIsFollowedBySilence(
         _ isEncoded: Bool

@@ -74,7 +74,7 @@ struct Judge {
     /// When the first sound that is heard begins, seconds.
     func soundStart() async throws -> Double {
         let lines = try await probe(
-            ["-select_streams", "a:0", "-read_intervals", "%+#1", "-show_entries", "frame=pts_time"])
+            ["-select_streams", "a:0", "-read_intervals", "%+#8", "-show_entries", "frame=pts_time"])
         return lines.compactMap { Double($0.split(separator: ",").first ?? "") }.first ?? .infinity
     }
 
