@@ -109,12 +109,34 @@ class Movies(LiveTestCase):
         self.client.set_rig("movies", self.first, self.second)
         self.addCleanup(self.client.delete_rig, "movies")
         movies = self.client.record_rig("movies", microphone=self.mic, path=self.folder / "r.mp4")
-        endings = [movie.stop() for movie in movies]
+        self.assertEqual({state.state for state in self.client.pause_movies(rig="movies")}, {"paused"})
+        take = movies[0].start.take
+        self.assertEqual([state.id for state in self.client.resume_movies(take=take)], [movie.id for movie in movies])
+        endings = self.client.stop_movies(rig="movies")
+        self.assertEqual(endings, [movie.stop() for movie in movies])
+        with self.assertRaises(camerabus.NotRecording):
+            self.client.pause_movies(take=take)
+        with self.assertRaises(ValueError):
+            self.client.stop_movies()
         self.assertEqual(
             [Path(ending.path).name for ending in endings], [f"r-{self.first}.mp4", f"r-{self.second}.mp4"]
         )
         self.assertEqual(len({movie.start.take for movie in movies}), 1)
         self.assertTrue(all(ending.success for ending in endings))
+
+    def test_a_session_of_several_cameras_and_asyncio(self) -> None:
+        async def record() -> list[camerabus.MovieEnding]:
+            async with AsyncClient(RUNTIME_DIR) as client:
+                async with client.session(self.first, self.second, outputs=["movie"]) as session:
+                    movies = await client.record_rig(session=session.id, path=self.folder / "s.mkv")
+                    await client.pause_movies(take=movies[0].start.take)
+                    await client.resume_movies(take=movies[0].start.take)
+                    return await client.stop_movies(take=movies[0].start.take)
+
+        endings = asyncio.run(record())
+        self.assertEqual(
+            [Path(ending.path).name for ending in endings], [f"s-{self.first}.mkv", f"s-{self.second}.mkv"]
+        )
 
     def test_it_ends_with_its_connection_and_asyncio(self) -> None:
         async def record() -> camerabus.MovieEnding:

@@ -221,7 +221,7 @@ extension RecordingTests {
         #expect(
             fixture.request == request && fixture.progress.stage == .recording && fixture.progress.video["width"] == 640
         )
-        guard case .failure(let refused) = try fixture.order(.pause) else { throw TestingError("no error") }
+        guard case .failure(let refused) = try fixture.order(.pause()) else { throw TestingError("no error") }
         #expect(refused.reason == .invalidParams)
         let identifier = try #require(LivePhotoIdentifier(digits: String(repeating: "a1", count: 16)))
         let photo = LivePhotoOrder(job: "p1", moment: MonotonicClock.now(), identifier: identifier, attaches: true)

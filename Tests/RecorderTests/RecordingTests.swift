@@ -147,11 +147,11 @@ struct RecordingTests {
     func pause() async throws {
         let fixture = try RecorderFixture()
         let request = try fixture.film(frames: 15) { $0.fragmentInterval = 60_000 }.request
-        #expect(try fixture.order(.pause).get() == [:])
+        #expect(try fixture.order(.pause()).get() == [:])
         try fixture.wait(for: .didPauseRecording)
         try fixture.waitForState("the pause") { $0.stage == .paused && $0.syncedDuration > 0 }
-        #expect(try fixture.order(.pause).get() == [:], "once is enough")
-        #expect(try fixture.order(.resume).get() == [:])
+        #expect(try fixture.order(.pause()).get() == [:], "once is enough")
+        #expect(try fixture.order(.resume()).get() == [:])
         try fixture.wait(for: .didResumeRecording)
         let before = fixture.progress.frames
         try fixture.waitForState("further frames") { $0.frames >= before + 15 && $0.stage == .recording }
@@ -200,16 +200,40 @@ struct RecordingTests {
         let fixture = try RecorderFixture()
         try fixture.startCamera("cam0", .motionJPEG)
         var request = fixture.request()
-        let begin = MonotonicClock.now() + 2_000_000_000
-        request.notBefore = begin
+        request.beginsOnOrder = true
         _ = try fixture.record(request)
+        try fixture.waitForState("ready") { $0.isReady }
+        let begin = MonotonicClock.now() + 1_000_000_000
+        #expect(try fixture.order(.begin(at: begin)).get() == [:])
         try fixture.wait(for: .didStartRecording)
         let result = try fixture.stop()
         #expect(result.isKept)
         let lines = try fixture.sideCar(request.path)
         let first = try #require(lines[1]["timestamp"]?.integer)
-        #expect(first >= begin)
+        #expect(first >= begin && first < begin + 200_000_000)
         #expect(lines[0]["startOffset"]?.integer == first - begin)
+    }
+
+    @Test("a movie that ends at a time has all frames of before, and none of later")
+    func endsAtATime() throws {
+        let fixture = try RecorderFixture()
+        try fixture.startMicrophone()
+        try fixture.startCamera("cam0", .yuyv)
+        let request = fixture.request(.mkv, microphone: true)
+        _ = try fixture.record(request)
+        try fixture.waitForState("frames") { $0.frames >= 10 }
+        let end = MonotonicClock.now() + 1_000_000_000
+        let order = try fixture.send(.stop(.stopped, at: end))
+        // It is ending, and can't be paused any more.
+        try fixture.waitForState("finishing") { $0.stage == .finishing }
+        guard case .failure(let error) = try fixture.order(.pause()) else { throw TestingError("no error") }
+        #expect(error.reason == .notRecording)
+        let result = try #require(MovieResult(json: fixture.answer(to: order).get()))
+        #expect(result.reason == .stopped && result.isKept && MonotonicClock.now() >= end)
+        let times = try fixture.sideCar(request.path).compactMap { $0["timestamp"]?.integer }
+        let last = try #require(times.last)
+        #expect(last < end && last > end - 200_000_000, "\(end - last)")
+        #expect(times.count == Int(result.frames))
     }
 
     @Test("what can't be recorded is told, and leaves nothing")

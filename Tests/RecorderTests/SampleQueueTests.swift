@@ -83,6 +83,34 @@ import Testing
         #expect(Self.pop(queue) == nil)
     }
 
+    @Test func closesAtATime() throws {
+        let queue = try Self.queue()
+        for number in 0..<4 { #expect(Self.push(queue, number * 10) == .taken) }
+        // What is later than the end is taken out again, but for what somebody looks at.
+        _ = queue.pop { sample, _ in
+            #expect(sample.time == 0)
+            queue.close(at: 25)
+        }
+        #expect(queue.isClosed && queue.count == 2)
+        #expect(Self.push(queue, 24) == .closed, "one that was later has been there")
+        #expect(Self.pop(queue) == 10 && Self.pop(queue) == 20 && Self.pop(queue) == nil)
+
+        let other = try Self.queue()
+        #expect(Self.push(other, 1) == .taken)
+        other.close(at: 20)
+        #expect(!other.isClosed, "something of before may come still")
+        #expect(Self.push(other, 19) == .taken)
+        #expect(Self.push(other, 20) == .closed)
+        #expect(other.isClosed && Self.push(other, 21) == .closed)
+        #expect(Self.pop(other) == 1 && Self.pop(other) == 19 && Self.pop(other) == nil)
+
+        // Nor is that lost which is being looked at, although it is later.
+        let last = try Self.queue()
+        #expect(Self.push(last, 7) == .taken)
+        _ = last.pop { _, _ in last.close(at: 3) }
+        #expect(last.count == 0 && Self.push(last, 8) == .closed)
+    }
+
     @Test func moreThanThereIsIsAnError() {
         #expect(throws: SystemError.self) { try Self.queue(bytes: .max / 2) }
     }

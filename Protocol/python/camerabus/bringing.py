@@ -34,13 +34,14 @@ def begin(core: Core, params: Mapping[str, Any], timeout: float | None) -> Steps
     there = {name: value for name, value in params.items() if name != "path"}
     if ending[1:].lower() in FILE_TYPES:
         there.setdefault("fileType", ending[1:].lower())
-    if "rig" not in params:
+    is_one = "rig" not in params and not params.get("eachCamera")
+    if is_one:
         yield from in_thread(place, path, False)
     begun = yield from _start(core, there, timeout)
     try:
         found: list[tuple[MovieStart, str | None]] = []
         for start in begun:
-            target = path if "rig" not in params else f"{root}-{start.devices[0]}{ending}"
+            target = path if is_one else f"{root}-{start.devices[0]}{ending}"
             yield from in_thread(place, target, False)
             yield from _check(core, start.movie)
             found.append((start, target))

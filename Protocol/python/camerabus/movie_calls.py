@@ -9,7 +9,10 @@ from typing import Any
 from .bringing import begin
 from .closing import Pending
 from .core import AsyncOpened, Opened
-from .movie_messages import MovieSettings, MovieStart, MovieState, _listing, _recommended, _state, wishes
+from .movie_messages import (
+    MovieEnding, MovieSettings, MovieStart, MovieState, _listing, _patience, _recommended, _state, _states, _stop_all,
+    wishes,
+)  # fmt: skip
 from .movies import AsyncMovie, Movie
 from .steps import run
 
@@ -87,8 +90,9 @@ class MovieCalls(Opened):
 
     def record_rig(
         self,
-        rig: str,
+        rig: str | None = None,
         *,
+        session: str | None = None,
         microphone: str | None = None,
         path: str | os.PathLike[str] | None = None,
         file_type: str | None = None,
@@ -109,17 +113,38 @@ class MovieCalls(Opened):
         mirrored: bool | None = None,
         timeout: float | None = None,
     ) -> list[Movie]:
-        """Records a movie of each camera of a rig, begun together, all with the sound of one microphone;
-        `state.startOffset` of each says how far from the common begin its first frame is. All of them begin, or none.
+        """Records a movie of each camera of a rig, or of a session, begun together, all with the sound of one
+        microphone; `state.startOffset` of each says how far from the common begin its first frame is. All of them
+        begin, or none. `stop_movies` ends them at one moment.
         """
         params = wishes(
             orientation=orientation, mirrored=mirrored,
-            rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
-            fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
-            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
-            when_denied=when_denied,
+            rig=rig, session=session, each_camera=session is not None, microphone=microphone, path=path, name=None,
+            file_type=file_type, codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration,
+            max_size=max_size, min_free=min_free, resilient=resilient, detached=detached, take=take,
+            smooth_focus=smooth_focus, stabilization=stabilization, when_denied=when_denied,
         )  # fmt: skip
         return [Movie(self._open, start, target) for start, target in run(begin(self._open, params, timeout))]
+
+    def stop_movies(
+        self, *, take: str | None = None, rig: str | None = None, timeout: float | None = None
+    ) -> list[MovieEnding]:
+        """Ends all movies of a take (`movie.start.take`), or of a rig, at one moment: the last frame of each is the
+        last that its camera took before. Answers when their files are on the disk. `stop()` of one says the same.
+        """
+        return run(self._open.ask(_stop_all(take, rig), _patience(self._open, timeout)))
+
+    def pause_movies(
+        self, *, take: str | None = None, rig: str | None = None, timeout: float | None = None
+    ) -> list[MovieState]:
+        """Leaves out what comes from one moment on, in all movies of a take or rig."""
+        return run(self._open.ask(_states("pause", take, rig), timeout))
+
+    def resume_movies(
+        self, *, take: str | None = None, rig: str | None = None, timeout: float | None = None
+    ) -> list[MovieState]:
+        """Continues all movies of a take or rig at one moment."""
+        return run(self._open.ask(_states("resume", take, rig), timeout))
 
     def movies(self, *, timeout: float | None = None) -> list[MovieState]:
         """Those that are being recorded, in the order in which they were begun."""
@@ -203,8 +228,9 @@ class AsyncMovieCalls(AsyncOpened):
 
     async def record_rig(
         self,
-        rig: str,
+        rig: str | None = None,
         *,
+        session: str | None = None,
         microphone: str | None = None,
         path: str | os.PathLike[str] | None = None,
         file_type: str | None = None,
@@ -227,13 +253,28 @@ class AsyncMovieCalls(AsyncOpened):
     ) -> list[AsyncMovie]:
         params = wishes(
             orientation=orientation, mirrored=mirrored,
-            rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
-            fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
-            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
-            when_denied=when_denied,
+            rig=rig, session=session, each_camera=session is not None, microphone=microphone, path=path, name=None,
+            file_type=file_type, codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration,
+            max_size=max_size, min_free=min_free, resilient=resilient, detached=detached, take=take,
+            smooth_focus=smooth_focus, stabilization=stabilization, when_denied=when_denied,
         )  # fmt: skip
         started = await self._run(begin(self._open, params, timeout))
         return [AsyncMovie(self._open, start, self._run, target) for start, target in started]
+
+    async def stop_movies(
+        self, *, take: str | None = None, rig: str | None = None, timeout: float | None = None
+    ) -> list[MovieEnding]:
+        return await self._run(self._open.ask(_stop_all(take, rig), _patience(self._open, timeout)))
+
+    async def pause_movies(
+        self, *, take: str | None = None, rig: str | None = None, timeout: float | None = None
+    ) -> list[MovieState]:
+        return await self._run(self._open.ask(_states("pause", take, rig), timeout))
+
+    async def resume_movies(
+        self, *, take: str | None = None, rig: str | None = None, timeout: float | None = None
+    ) -> list[MovieState]:
+        return await self._run(self._open.ask(_states("resume", take, rig), timeout))
 
     async def movies(self, *, timeout: float | None = None) -> list[MovieState]:
         return await self._run(self._open.ask(_listing(), timeout))

@@ -155,6 +155,7 @@ def wishes(
     smooth_focus: bool = True,
     stabilization: str | None = None,
     when_denied: str | None = None,
+    each_camera: bool = False,
     **subject: str | None,
 ) -> dict[str, Any]:
     """The params of `movie.start`."""
@@ -168,7 +169,7 @@ def wishes(
             path=None if path is None else os.path.abspath(path), name=name, url=url, fileType=file_type, codec=codec,
             settings=None if settings is None else dict(settings), frameRate=fps, maxFileSize=max_size,
             continueAfterCrash=resilient, detached=detached, take=take, stabilization=stabilization,
-            whenDenied=when_denied,
+            whenDenied=when_denied, eachCamera=each_camera,
         ),  # fmt: skip
         # As the bus has it.
         **({} if smooth_focus else {"smoothAutoFocus": False}),
@@ -188,6 +189,26 @@ def _state(method: str, id: str) -> Call[MovieState]:
 
 def _stop(id: str) -> Call[MovieEnding]:
     return Call("movie.stop", {"movie": id}, lambda result: read(MovieEnding, result), True)
+
+
+def _states(method: str, take: str | None, rig: str | None) -> Call[list[MovieState]]:
+    def answered(result: Any) -> list[MovieState]:
+        return read_list(MovieState, _object(result).get("movies"))
+
+    return Call(f"movie.{method}", _group(take, rig), answered, True)
+
+
+def _stop_all(take: str | None, rig: str | None) -> Call[list[MovieEnding]]:
+    def answered(result: Any) -> list[MovieEnding]:
+        return read_list(MovieEnding, _object(result).get("movies"))
+
+    return Call("movie.stop", _group(take, rig), answered, True)
+
+
+def _group(take: str | None, rig: str | None) -> dict[str, str]:
+    if (take is None) == (rig is None):
+        raise ValueError("pass either take or rig")
+    return given(take=take, rig=rig)
 
 
 def _from_library(id: str) -> Call[MovieEnding | None]:

@@ -22,7 +22,22 @@ extension Client {
     public func startMovies(
         ofRig rig: String, _ wishes: [String: JSONValue] = [:], timeout: Duration = movieTimeout
     ) async throws(ClientError) -> [ClientMovie] {
-        let answer = try await start(wishes.merging(["rig": .string(rig)]) { $1 }, timeout)
+        try await startAll(wishes.merging(["rig": .string(rig)]) { $1 }, timeout)
+    }
+
+    /// Starts a movie of each camera that is connected with a session's movie output, together: all or none.
+    ///
+    /// - Parameter wishes: the params of `movie.start` beside the session.
+    public func startMovies(
+        ofSession session: String, _ wishes: [String: JSONValue] = [:], timeout: Duration = movieTimeout
+    ) async throws(ClientError) -> [ClientMovie] {
+        try await startAll(wishes.merging(["session": .string(session), "eachCamera": true]) { $1 }, timeout)
+    }
+
+    private func startAll(
+        _ wishes: [String: JSONValue], _ timeout: Duration
+    ) async throws(ClientError) -> [ClientMovie] {
+        let answer = try await start(wishes, timeout)
         guard let listed = answer["movies"]?.array else { return [try ClientMovie(answer)] }
         var movies: [ClientMovie] = []
         for movie in listed { movies.append(try ClientMovie(movie)) }
@@ -61,6 +76,41 @@ extension Client {
         _ id: String, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> MovieState {
         try await movie("resume", id, timeout)
+    }
+
+    /// Ends all movies of a take or rig at one moment: the last frame of each is the last that its camera took before.
+    public func stopMovies(
+        of group: MovieGroup, timeout: Duration = movieTimeout
+    ) async throws(ClientError) -> [MovieEnding] {
+        var endings: [MovieEnding] = []
+        for json in try await movies("stop", group, timeout) { endings.append(try MovieEnding(json, of: "")) }
+        return endings
+    }
+
+    /// Leaves out what is taken from one moment on, in all movies of a take or rig.
+    @discardableResult
+    public func pauseMovies(
+        of group: MovieGroup, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> [MovieState] {
+        try await movies("pause", group, timeout).map(MovieState.init)
+    }
+
+    /// Goes on in all movies of a take or rig at one moment.
+    @discardableResult
+    public func resumeMovies(
+        of group: MovieGroup, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> [MovieState] {
+        try await movies("resume", group, timeout).map(MovieState.init)
+    }
+
+    private func movies(
+        _ method: String, _ group: MovieGroup, _ timeout: Duration
+    ) async throws(ClientError) -> [JSONValue] {
+        let answer = try await repeatedCall("movie.\(method)", group.params, timeout: timeout)
+        guard let movies = answer["movies"]?.array else {
+            throw .unreadable("The answer of the bus is invalid: it contains no movies.")
+        }
+        return movies
     }
 
     /// How far a movie is; of one of the 64 that ended last, how far it came, and ``MovieState/ending``.

@@ -162,3 +162,18 @@ public struct MovieEnding: Hashable, Sendable {
         "libraryQuotaReached", "ownerGone", "shuttingDown",
     ]
 }
+
+/// Movies that are stopped, paused and resumed by one request.
+public enum MovieGroup: Hashable, Sendable {
+    /// Those with that ``ClientMovie/take``.
+    case take(String)
+    /// Those that were begun of the rig of that name.
+    case rig(String)
+
+    var params: JSONValue {
+        switch self {
+        case .take(let take): ["take": .string(take)]
+        case .rig(let rig): ["rig": .string(rig)]
+        }
+    }
+}

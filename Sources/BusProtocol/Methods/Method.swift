@@ -123,6 +123,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case regions
     /// Movies continue when their camera changes the size of its pictures: `didChangeSize`, `source`, `follows`.
     case sizeChanges
+    /// `movie.stop`, `pause` and `resume` of a `take` or `rig`, at one moment; `eachCamera` of `movie.start`.
+    case movieGroups
     /// When pictures are shown that come in the order in which they are decoded: `presentation` in headers and rings.
     case presentationTimes
     /// The camera control `cropRectangle`: which part of its picture the sensor takes.

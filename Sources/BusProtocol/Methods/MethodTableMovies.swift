@@ -10,6 +10,19 @@ extension MethodTable {
 
     private static let one = Schema.object([.required("movie", .reference("Movie"))], additional: true)
 
+    /// One movie, or those of a take or rig; exactly one is named.
+    private static let group = Schema.object([
+        .optional("movie", .reference("MovieID")),
+        .optional(
+            "take", .string(minLength: 1, maxLength: 64).described("Instead of movie: all movies with that take.")),
+        .optional(
+            "rig", Schema.reference("GroupName").described("Instead of movie: all movies of the rig.")),
+    ])
+
+    private static func each(_ schema: Schema) -> Schema {
+        .object([.required("movies", .array(of: schema))], additional: true)
+    }
+
     /// What keeps a device from giving pictures.
     private static let silences: [BusError.Reason] = [
         .deviceDisconnected, .deviceInUse, .workerCrashed, .interrupted, .cancelled,
@@ -18,12 +31,16 @@ extension MethodTable {
     static let movies = [
         Method(
             "movie.start",
-            "Starts a movie of one camera, or of each camera of a rig; returns when the first frame is in the file or "
-                + "was sent.",
+            "Starts a movie of one camera, or of each camera of a rig or session; returns when the first frame is in "
+                + "the file or was sent.",
             params: .object([
                 .optional(
                     "session",
-                    Schema.reference("SessionID").described("One with a movie output: of its camera. It has to run.")),
+                    Schema.reference("SessionID").described(
+                        "One with a movie output: of its camera. It has to run.")),
+                .optional(
+                    "eachCamera",
+                    .boolean.described("With session: a movie of each of its cameras, begun together.")),
                 .optional(
                     "device",
                     Schema.reference("DeviceID").described(
@@ -107,16 +124,17 @@ extension MethodTable {
             "movie.stop",
             "Ends a movie; returns when its file is closed and on the disk. For an ended movie it returns how that "
                 + "ended.",
-            params: .object([movie]), result: .reference("MovieEnd"), needs: .nothing, feature: .movies,
-            errors: [.notRecording, .workerCrashed]),
+            params: group, result: .anyOf([.reference("MovieEnd"), each(.reference("MovieEnd"))]), needs: .nothing,
+            feature: .movies, errors: [.notRecording, .workerCrashed]),
         Method(
             "movie.pause",
             "Pauses a movie: leaves out the following frames. It is no error if the movie is already paused.",
-            params: .object([movie]), result: one, needs: .nothing, feature: .movies,
+            params: group, result: .anyOf([one, each(.reference("Movie"))]), needs: .nothing, feature: .movies,
             errors: [.notRecording, .workerCrashed]),
         Method(
-            "movie.resume", "Continues a movie in the same file.", params: .object([movie]), result: one,
-            needs: .nothing, feature: .movies, errors: [.notRecording, .workerCrashed]),
+            "movie.resume", "Continues a movie in the same file.", params: group,
+            result: .anyOf([one, each(.reference("Movie"))]), needs: .nothing, feature: .movies,
+            errors: [.notRecording, .workerCrashed]),
         Method(
             "movie.status", "Returns a movie; also one of the last 64 that ended.", params: .object([movie]),
             result: one, needs: .nothing, feature: .movies, errors: [.notRecording], isRepeatable: true),

@@ -44,9 +44,9 @@ extension Schema {
         "MoviesStarted": .object(
             [
                 .required("movies", .array(of: .reference("MovieStarted"), min: 1)),
-                .required("take", .string(minLength: 1)), .required("rig", .string(minLength: 1)),
+                .required("take", .string(minLength: 1)), .optional("rig", .string(minLength: 1)),
             ], additional: true
-        ).described("The movies of a rig, in the order of its devices."),
+        ).described("The movies of a rig or session, in the order of its cameras."),
         "MovieEnd": .object(
             [
                 .required("movie", .string(minLength: 1)), .required("path", path), .optional("url", url),

@@ -135,7 +135,7 @@ extension BusError {
             [.optional("movie", .string().described("Which.")), .optional("take", .string())]),
         Meaning(
             .notRecording, "The movie does not exist, or no longer; or the take has no segment.",
-            [.optional("movie", .string()), .optional("take", .string())]),
+            [.optional("movie", .string()), .optional("take", .string()), .optional("rig", .string())]),
         Meaning(.takeNotFound, "The take does not exist, or no longer.", [.required("take", .string())]),
         Meaning(
             .diskFull, "The disk has not enough free space.",

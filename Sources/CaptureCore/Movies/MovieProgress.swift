@@ -48,7 +48,10 @@ public struct MovieProgress: Hashable, Sendable {
     public var fragments: UInt64 = 0
     /// From 0 to 1: which part of the time the writer works.
     public var encoderLoad: Double = 0
-    /// Milliseconds from ``MovieRequest/notBefore`` to the first frame; nil without one, or without the other.
+    /// Its devices deliver, and it could begin: of one that waits for the order to do so.
+    public var isReady = false
+    /// Milliseconds from the time in ``RecorderOrder/Action/begin(at:)`` to the first frame; nil without one, or
+    /// without the other.
     public var startOffset: Double?
     /// Of what is sent to a server: whether that has it, and how often it was connected to again; nil of a file.
     public var connected: Bool?
@@ -73,7 +76,8 @@ public struct MovieProgress: Hashable, Sendable {
             "recordedDuration": .integer(recordedDuration), "syncedDuration": .integer(syncedDuration),
             "recordedFileSize": .integer(recordedFileSize), "syncedFileSize": .integer(syncedFileSize),
             "frames": JSONValue(frames), "dropped": JSONValue(dropped), "fragments": JSONValue(fragments),
-            "encoderLoad": .number(encoderLoad), "startOffset": startOffset.map(JSONValue.number),
+            "encoderLoad": .number(encoderLoad), "ready": isReady ? true : nil,
+            "startOffset": startOffset.map(JSONValue.number),
             "connected": connected.map(JSONValue.bool), "reconnects": reconnects.map { JSONValue($0) },
             "source": source?.json,
             "blank": blank.isEmpty ? nil : JSONValue(blank.map(\.rawValue).sorted()),
@@ -104,6 +108,7 @@ public struct MovieProgress: Hashable, Sendable {
         self.dropped = dropped
         self.fragments = fragments
         self.encoderLoad = encoderLoad
+        isReady = json["ready"]?.bool ?? false
         startOffset = json["startOffset"]?.double
         connected = json["connected"]?.bool
         reconnects = count("reconnects")

@@ -141,8 +141,8 @@ public struct MovieRequest: Hashable, Sendable {
     /// Frames a second, when they are to be equally far apart; nil: the times are the true ones.
     public var frameRate: Double?
     public var limits: Limits
-    /// Monotonic nanoseconds: the movie begins with the first frame at or after it. nil: with the first that comes.
-    public var notBefore: Instant?
+    /// It begins when ``RecorderOrder/Action/begin(at:)`` says; false: with the first frame that comes.
+    public var beginsOnOrder: Bool
     /// Of picture and sound: the first sound is the movie's zero, and the picture before it is left out; a microphone
     /// that gives none ends the movie sooner than one that has gone. false: the first picture that has its sound is.
     public var startsWithSound: Bool
@@ -173,7 +173,7 @@ public struct MovieRequest: Hashable, Sendable {
         microphone: Device? = nil,
         fileType: MovieFileType, video: Video = Video(), audio: Audio = Audio(),
         fragmentInterval: Int64 = usualFragmentInterval, frameRate: Double? = nil, limits: Limits = Limits(),
-        notBefore: Instant? = nil, startsWithSound: Bool = false, orientation: Int? = nil, mirrored: Bool? = nil,
+        beginsOnOrder: Bool = false, startsWithSound: Bool = false, orientation: Int? = nil, mirrored: Bool? = nil,
         take: String? = nil, part: Int = 1, session: String? = nil, rig: String? = nil, owner: LockHolder,
         note: JSONValue = .null
     ) {
@@ -189,7 +189,7 @@ public struct MovieRequest: Hashable, Sendable {
         self.fragmentInterval = fragmentInterval
         self.frameRate = frameRate
         self.limits = limits
-        self.notBefore = notBefore
+        self.beginsOnOrder = beginsOnOrder
         self.startsWithSound = startsWithSound
         self.orientation = orientation
         self.mirrored = mirrored
@@ -224,7 +224,7 @@ extension MovieRequest {
             "blank": blank.isNone ? nil : blank.json, "fileType": .string(fileType.rawValue),
             "video": video.json, "audio": audio.json, "fragmentInterval": .integer(fragmentInterval),
             "frameRate": frameRate.map(JSONValue.number), "limits": limits.json,
-            "notBefore": notBefore.map(JSONValue.integer), "startsWithSound": startsWithSound ? .bool(true) : nil,
+            "beginsOnOrder": beginsOnOrder ? .bool(true) : nil, "startsWithSound": startsWithSound ? .bool(true) : nil,
             "orientation": orientation.map { JSONValue($0) },
             "mirrored": mirrored.map(JSONValue.bool), "take": take.map(JSONValue.string), "part": JSONValue(part),
             "follows": follows.map(JSONValue.string),
@@ -279,7 +279,7 @@ extension MovieRequest {
             throw .invalidParams("frameRate", "must be above 0 and at most 1000")
         }
         limits = try Limits(json: reader.known("limits") ?? [:], path: "limits")
-        notBefore = try reader.number("notBefore")
+        beginsOnOrder = reader.known("beginsOnOrder")?.bool ?? false
         startsWithSound = reader.known("startsWithSound")?.bool ?? false
         orientation = try reader.number("orientation", in: 0...270).map { Int($0) }
         guard (orientation ?? 0) % 90 == 0 else { throw .invalidParams("orientation", "must be a quarter turn") }

@@ -6,16 +6,21 @@ public import JSON
 /// Every order is answered once by ``RecorderReport/reply(order:_:)`` with its number.
 public struct RecorderOrder: Hashable, Sendable {
     public enum Action: Hashable, Sendable {
-        /// Leaves out what comes until ``resume``. Answers {} at once, also when it is paused already.
-        case pause
-        case resume
+        /// Begins the movie with the first frame that is taken at or after that time
+        /// (``MovieRequest/beginsOnOrder``). Answers {} at once.
+        case begin(at: Instant)
+        /// Leaves out what is taken from that time on until ``resume(at:)``; nil: from now on. Answers {} at once, also
+        /// when it is paused already.
+        case pause(at: Instant? = nil)
+        case resume(at: Instant? = nil)
         /// Puts black, or silence, in the place of what may not be had any more, from now on: nothing that is taken
         /// later is in the movie. Answers {} when that is so, also when it was already. Refused where nothing could
         /// stand for it: H.264 that is stored as it comes; one that has not begun; the last that is not blank.
         case blank(AuthorizationMedia)
-        /// Ends the movie for that reason. Answers the members of ``MovieResult`` when the file is closed and on the
-        /// disk; the recorder then ends. A movie that has ended by itself meanwhile answers with its own reason.
-        case stop(MovieEndReason)
+        /// Ends the movie for that reason, with all that was taken before that time and nothing later; nil: with what
+        /// is there. Answers the members of ``MovieResult`` when the file is closed and on the disk; the recorder then
+        /// ends. A movie that has ended by itself meanwhile answers with its own reason.
+        case stop(MovieEndReason, at: Instant? = nil)
         /// Ends the movie and removes its files. Answers like ``stop(_:)``.
         case cancel
         /// Goes on with another camera's pictures, in the same file and at its size. Answers {} when the first of them
@@ -83,14 +88,22 @@ public struct RecorderOrder: Hashable, Sendable {
         var members: [String: JSONValue] = ["order": JSONValue(number)]
         if let link { members["link"] = JSONValue(link) }
         switch action {
-        case .pause: members["do"] = "pause"
-        case .resume: members["do"] = "resume"
+        case .begin(let time):
+            members["do"] = "begin"
+            members["at"] = .integer(time)
+        case .pause(let time):
+            members["do"] = "pause"
+            members["at"] = time.map(JSONValue.integer)
+        case .resume(let time):
+            members["do"] = "resume"
+            members["at"] = time.map(JSONValue.integer)
         case .blank(let media):
             members["do"] = "blank"
             members["media"] = .string(media.rawValue)
-        case .stop(let reason):
+        case .stop(let reason, let time):
             members["do"] = "stop"
             members["reason"] = .string(reason.rawValue)
+            members["at"] = time.map(JSONValue.integer)
         case .cancel: members["do"] = "cancel"
         case .input(let input):
             members["do"] = "input"
@@ -112,14 +125,18 @@ public struct RecorderOrder: Hashable, Sendable {
     public init?(json: JSONValue) {
         guard let number = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
         switch json["do"]?.string {
-        case "pause": action = .pause
-        case "resume": action = .resume
+        case "begin":
+            guard let time = json["at"]?.integer else { return nil }
+            action = .begin(at: time)
+        case "pause": action = .pause(at: json["at"]?.integer)
+        case "resume": action = .resume(at: json["at"]?.integer)
         case "blank":
             guard let media = json["media"]?.string.flatMap(AuthorizationMedia.init) else { return nil }
             action = .blank(media)
         case "stop":
             // A reason of a newer version stops it all the same.
-            action = .stop(json["reason"]?.string.flatMap(MovieEndReason.init) ?? .stopped)
+            action = .stop(
+                json["reason"]?.string.flatMap(MovieEndReason.init) ?? .stopped, at: json["at"]?.integer)
         case "cancel": action = .cancel
         case "input":
             guard let input = Input(json: json) else { return nil }

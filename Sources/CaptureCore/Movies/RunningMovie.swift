@@ -154,11 +154,12 @@ public struct RunningMovie: Hashable, Sendable {
 
     /// It is to end.
     ///
+    /// - Parameter time: what is taken from then on is not in it; nil: what has not come yet.
     /// - Returns: what its recorder is to do; nil: it was told already.
-    public mutating func end(for reason: MovieEndReason) -> RecorderOrder.Action? {
+    public mutating func end(for reason: MovieEndReason, at time: Instant? = nil) -> RecorderOrder.Action? {
         guard ending == nil, result == nil else { return nil }
         ending = reason
-        return hasBegun ? .stop(reason) : .cancel
+        return hasBegun ? .stop(reason, at: time) : .cancel
     }
 
     /// It has ended.
@@ -249,7 +250,7 @@ public struct RunningMovie: Hashable, Sendable {
         note.before.append(self.id)
         next.path = MoviePlace.next(request.path, part: request.part)
         next.part += 1
-        next.notBefore = nil
+        next.beginsOnOrder = false
         next.blank = blankMedia
         if next.blank.picture != nil, next.video.codec == .passThrough { next.video.codec = .automatic }
         next.note = note.json
@@ -301,7 +302,9 @@ public struct RunningMovie: Hashable, Sendable {
         if let url = request.url { members["url"] = .string(url.shown) }
         if let follows = request.follows { members["follows"] = .string(follows) }
         members.merge(care) { $1 }
-        for (name, value) in progress.json.object ?? [:] where members[name] == nil { members[name] = value }
+        for (name, value) in progress.json.object ?? [:] where members[name] == nil && name != "ready" {
+            members[name] = value
+        }
         return .object(members)
     }
 

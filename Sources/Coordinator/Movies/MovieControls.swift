@@ -77,21 +77,22 @@ final class MovieControls: AutomaticControlUser {
         }
     }
 
-    /// The controls that a movie needs.
+    /// The controls that a movie of each camera needs, by the camera's `uniqueID`.
     ///
-    /// - Parameter preferred: by the session's connection.
     /// - Throws: `controlUnsupported` {device, control, supported}: the format of one of them has no such
     ///     stabilization.
     func wanted(
-        _ call: Call, of cameras: [WorkerHandle], preferred: VideoStabilizationMode
-    ) throws(BusError) -> Set<AutomaticControl> {
-        var wanted: Set<AutomaticControl> = call.params["smoothAutoFocus"]?.bool ?? true ? [.smoothFocus] : []
-        let mode = call.string("stabilization").flatMap(VideoStabilizationMode.init) ?? preferred
-        guard mode != .off else { return wanted }
+        _ call: Call, of cameras: [MovieSubject.Camera]
+    ) throws(BusError) -> [String: Set<AutomaticControl>] {
+        let always: Set<AutomaticControl> = call.params["smoothAutoFocus"]?.bool ?? true ? [.smoothFocus] : []
+        let named = call.string("stabilization").flatMap(VideoStabilizationMode.init)
+        var wanted: [String: Set<AutomaticControl>] = [:]
         for camera in cameras {
-            let id = camera.device.id
-            let format = (camera.activeFormat ?? camera.committed?["activeFormat"])?["id"]?.string
-            guard let supported = resolver.surroundings.device(id)?.stabilizationModes(formatID: format),
+            let (worker, mode) = (camera.worker, named ?? camera.stabilization)
+            let id = worker.device.id
+            wanted[worker.device.identity.uniqueID] = mode == .off ? always : always.union([.stabilization])
+            let format = (worker.activeFormat ?? worker.committed?["activeFormat"])?["id"]?.string
+            guard mode != .off, let supported = resolver.surroundings.device(id)?.stabilizationModes(formatID: format),
                 !supported.contains(mode.rawValue)
             else { continue }
             throw BusError(
@@ -100,7 +101,6 @@ final class MovieControls: AutomaticControlUser {
                     + "\(supported.joined(separator: ", ")).",
                 ["device": .string(id), "control": "stabilization", "supported": JSONValue(supported)])
         }
-        wanted.insert(.stabilization)
         return wanted
     }
 
@@ -111,7 +111,7 @@ final class MovieControls: AutomaticControlUser {
     ///   - lock: the session's.
     ///   - body: gets the requests with what was turned on for them; called at once if there is nothing to do.
     func turnOn(
-        _ wanted: Set<AutomaticControl>, for requests: [MovieRequest], lock lockID: String?,
+        _ wanted: [String: Set<AutomaticControl>], for requests: [MovieRequest], lock lockID: String?,
         then body: @escaping ([MovieRequest]) -> Void
     ) {
         var requests = requests
@@ -126,7 +126,7 @@ final class MovieControls: AutomaticControlUser {
             // By now the movies need it, or nobody.
             for request in requests where request.blank.picture == nil {
                 guard let uniqueID = request.camera?.uniqueID else { continue }
-                for control in wanted { self?.end(control, uniqueID) }
+                for control in wanted[uniqueID] ?? [] { self?.end(control, uniqueID) }
                 self?.release(after: RunningMovie(request))
             }
         }
@@ -139,7 +139,7 @@ final class MovieControls: AutomaticControlUser {
             let lock = sessions.held(camera.id).flatMap {
                 $0.id == lockID || $0.holder.isSameProcess(as: request.owner) ? $0 : nil
             }
-            for control in wanted {
+            for control in wanted[camera.uniqueID] ?? [] {
                 begin(control, camera.uniqueID)
                 left += 1
                 let automatic = control == .stabilization ? sessions.stabilization : sessions.smoothFocus

@@ -38,7 +38,7 @@ final class MovieRegistry {
     /// In the order in which they were begun.
     private var order: [String] = []
     /// The last ones, the oldest first.
-    private var finished: [RunningMovie] = []
+    private(set) var finished: [RunningMovie] = []
     let starts: MovieStarts
     /// Completions that wait for the end of a movie.
     private var stoppers: [String: [(Result<RunningMovie, BusError>) -> Void]] = [:]
@@ -125,7 +125,7 @@ final class MovieRegistry {
         // It would never be ended.
         guard !hasEnded else { throw Self.shuttingDown }
         try check(requests)
-        let start = starts.add(requests.map(\.movie), completion)
+        let start = starts.add(requests, completion)
         do throws(BusError) {
             for request in requests { try begin(request) }
         } catch {
@@ -179,15 +179,14 @@ final class MovieRegistry {
         quota.check(request.owner.uid, then: body)
     }
 
-    // One movie of a session, and one that a process makes of a device.
+    // One movie of each device of a session, and one that a process makes of a device.
     private func checkIsOnly(_ request: MovieRequest) throws(BusError) {
         let devices = Set([request.camera, request.microphone].compactMap { $0?.uniqueID })
         let main = request.camera ?? request.microphone
         let other = running.values.first { movie in
-            if let session = request.session { return movie.request.session == session }
-            guard movie.request.session == nil, movie.request.owner.isSameProcess(as: request.owner) else {
-                return false
-            }
+            guard movie.request.session == request.session,
+                request.session != nil || movie.request.owner.isSameProcess(as: request.owner)
+            else { return false }
             return movie.devices.first.map { devices.contains($0.uniqueID) && $0.uniqueID == main?.uniqueID } ?? false
         }
         guard let other else { return }
@@ -235,7 +234,12 @@ final class MovieRegistry {
     // MARK: The end
 
     /// Ends a movie; the completion is called when its file is closed, or has been.
-    func stop(_ id: String, _ completion: @escaping (Result<RunningMovie, BusError>) -> Void) {
+    ///
+    /// - Parameter time: what is taken from then on is not in it.
+    func stop(
+        _ id: String, at time: Instant = MonotonicClock.now(),
+        _ completion: @escaping (Result<RunningMovie, BusError>) -> Void
+    ) {
         guard running[id] != nil else {
             return completion(Result { () throws(BusError) in try movie(id) })
         }
@@ -247,12 +251,12 @@ final class MovieRegistry {
                         ["limit": "movieStops", "maximum": JSONValue(Self.maximumStoppers)])))
         }
         stoppers[id, default: []].append(completion)
-        end(id, for: .stopped)
+        end(id, for: .stopped, at: time)
     }
 
     /// Ends it for that reason.
-    private func end(_ id: String, for reason: MovieEndReason) {
-        guard let action = running[id]?.end(for: reason) else { return }
+    private func end(_ id: String, for reason: MovieEndReason, at time: Instant? = nil) {
+        guard let action = running[id]?.end(for: reason, at: time) else { return }
         carryOut(action, id)
         if let movie = running[id] { publish(movie) }
     }
@@ -302,6 +306,10 @@ final class MovieRegistry {
         guard running[id]?.update(progress) ?? false, let movie = running[id] else { return }
         publish(movie)
         takes?.movieProgressed(movie)
+        if progress.isReady {
+            let time = MonotonicClock.now() + MovieGroup.lead
+            for id in starts.ready(id) { recorders[id]?.order(.begin(at: time)) }
+        }
         // One that has not begun would be given up, not ended.
         guard movie.hasBegun, movie.request.library != nil else { return }
         quota.whenReached(by: movie.request.owner.uid) { [weak self] in self?.end(id, for: .libraryQuotaReached) }

@@ -14,9 +14,6 @@ final class MovieRequestReader {
     let clients: ClientRegistry
     private let places: RecordingPlaces
 
-    /// How long before the movies of a rig begin, so that all cameras deliver frames by then, nanoseconds.
-    private static let rigLead: Int64 = 1_000_000_000
-
     init(
         _ resolver: DeviceResolver, _ rigs: RigRegistry, _ sessions: SessionRegistry, _ workers: WorkerSupervisor,
         _ permission: AuthorizationService, _ clients: ClientRegistry, _ places: RecordingPlaces
@@ -35,7 +32,7 @@ final class MovieRequestReader {
         let owner = subject.session?.owner ?? clients.holder(call.caller)
         let isOwn = call.caller.peer.uid == CurrentProcess.uid
         let (day, time) = LocalTime.today()
-        let main = subject.rig ?? subject.cameras.first?.device.id ?? subject.microphone?.device.id ?? "movie"
+        let main = subject.rig ?? subject.cameras.first?.worker.device.id ?? subject.microphone?.device.id ?? "movie"
         let ids = (0..<max(1, subject.cameras.count)).map { _ in hexadecimal(randomBytes(8)) }
         let url: StreamURL?
         let target: MoviePlace.Target
@@ -61,19 +58,18 @@ final class MovieRequestReader {
         var note = RunningMovie.Note(isDetached: isDetached, continuesAfterCrash: wish.continuesAfterCrash)
         note.isBlankWhenDenied = subject.isBlankWhenDenied
         let take = wish.take ?? hexadecimal(randomBytes(4))
-        // Each movie of a rig begins with the first frame of its camera from then on.
-        let notBefore = subject.rig == nil ? nil : MonotonicClock.now() + Self.rigLead
-        let cameras: [WorkerHandle?] = subject.cameras.isEmpty ? [nil] : subject.cameras
-        return zip(ids, cameras).map { id, camera in
-            let file = subject.rig == nil ? target : target.marked(camera?.device.id ?? "sound")
+        let cameras: [MovieSubject.Camera?] = subject.cameras.isEmpty ? [nil] : subject.cameras
+        return zip(ids, cameras).map { id, recorded in
+            let camera = recorded?.worker
+            let file = subject.isOfEach ? target.marked(camera?.device.id ?? "sound") : target
             var request = MovieRequest(
                 movie: id, path: file.path, url: url, library: url == nil ? places.current.library : nil,
                 camera: camera.map(MovieRequest.Device.init),
                 microphone: subject.microphone.map(MovieRequest.Device.init), fileType: target.fileType,
                 video: wish.video, audio: wish.audio, fragmentInterval: wish.fragmentInterval,
-                frameRate: wish.frameRate, limits: wish.limits, notBefore: notBefore,
-                orientation: (wish.orientation ?? subject.orientation)?.rotationAngle,
-                mirrored: wish.isMirrored ?? subject.isMirrored, take: take, session: subject.session?.id,
+                frameRate: wish.frameRate, limits: wish.limits, beginsOnOrder: subject.isOfEach,
+                orientation: (wish.orientation ?? recorded?.orientation)?.rotationAngle,
+                mirrored: wish.isMirrored ?? recorded?.isMirrored, take: take, session: subject.session?.id,
                 rig: subject.rig, owner: owner, note: note.json)
             request.root = file.root
             request.isLibraryShared = places.isShared

@@ -9,12 +9,12 @@ extension MovieService {
         do throws(BusError) {
             let fileType = call.string("fileType").flatMap(MovieFileType.init) ?? .mp4
             let subject = try settingsSubject(call)
-            let all = subject.cameras + (subject.microphone.map { [$0] } ?? [])
+            let all = subject.cameras.map(\.worker) + (subject.microphone.map { [$0] } ?? [])
             whenReady(all[...]) { error in
                 if let error { return respond(.failure(error)) }
                 respond(
                     .success([
-                        "video": subject.cameras.first.flatMap(RecommendedVideo.init)?.json ?? .null,
+                        "video": subject.cameras.first.flatMap { RecommendedVideo($0.worker) }?.json ?? .null,
                         "audio": subject.microphone.map { RecommendedAudio($0, fileType) }?.json ?? .null,
                     ]))
             }
@@ -35,7 +35,7 @@ extension MovieService {
         guard let camera else {
             throw .invalidParams(named == nil ? "session" : "device", "the session has no such camera")
         }
-        var subject = MovieSubject(cameras: [camera], session: session)
+        var subject = MovieSubject(cameras: [MovieSubject.Camera(worker: camera)], session: session)
         if let microphone = call.string("microphone") {
             subject.microphone = try resolver.worker(microphone, "microphone", .audio)
         } else if call.params["microphone"] == nil {

@@ -47,7 +47,7 @@ final class MovieService: MethodService {
             try reader.checkMayRecord(call.caller, &subject)
             // Cameras without permission are not set either.
             let cameras = subject.denied.contains(.video) ? [] : subject.cameras
-            let wanted = try controls.wanted(call, of: cameras, preferred: subject.stabilization)
+            let wanted = try controls.wanted(call, of: cameras)
             let requests = try reader.requests(call, subject)
             try movies.check(requests)
             var isGivenUp = false
@@ -84,10 +84,12 @@ final class MovieService: MethodService {
                 respond(
                     result.map { movies in
                         let started = movies.map(\.started)
-                        guard let rig = subject.rig else { return started.first ?? [:] }
-                        return [
-                            "movies": .array(started), "take": .string(requests.first?.take ?? ""), "rig": .string(rig),
+                        guard subject.isOfEach else { return started.first ?? [:] }
+                        var members: [String: JSONValue] = [
+                            "movies": .array(started), "take": .string(requests.first?.take ?? ""),
                         ]
+                        members["rig"] = subject.rig.map(JSONValue.string)
+                        return .object(members)
                     }.mapError { Self.asAsked($0, call) })
             }
             cancellations.set(call.key, giveUp)
@@ -106,18 +108,11 @@ final class MovieService: MethodService {
 
     // MARK: Movies that are being made
 
-    /// The movie, or the one that continues in its place, if the caller may end it.
-    private func ownMovie(_ call: Call) throws(BusError) -> RunningMovie {
-        let movie = try movies.current(call.string("movie") ?? "")
-        try movie.check(permission.editor(call.caller))
-        return movie
-    }
-
     private func stop(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            movies.stop(try ownMovie(call).id) { [self] result in
-                respond(result.map { self.ending($0) })
-            }
+            let group = try movies.group(call, permission.editor(call.caller))
+            group.order(
+                { movies.stop($0, at: group.moment, $1) }, reply: { [self] in ending($0) }, respond)
         } catch {
             respond(.failure(error))
         }
@@ -133,13 +128,16 @@ final class MovieService: MethodService {
         return movie.result.map { .object(movie.members(of: $0)) } ?? [:]
     }
 
-    private func pause(_ call: Call, _ respond: @escaping Responder) { order(call, .pause, respond) }
+    private func pause(_ call: Call, _ respond: @escaping Responder) { order(call, { .pause(at: $0) }, respond) }
 
-    private func resume(_ call: Call, _ respond: @escaping Responder) { order(call, .resume, respond) }
+    private func resume(_ call: Call, _ respond: @escaping Responder) { order(call, { .resume(at: $0) }, respond) }
 
-    private func order(_ call: Call, _ action: RecorderOrder.Action, _ respond: @escaping Responder) {
+    private func order(_ call: Call, _ action: (Instant) -> RecorderOrder.Action, _ respond: @escaping Responder) {
         do throws(BusError) {
-            movies.order(try ownMovie(call).id, action) { result in respond(result.map { ["movie": $0.json] }) }
+            let group = try movies.group(call, permission.editor(call.caller))
+            let action = action(group.moment)
+            group.order(
+                { movies.order($0, action, $1) }, reply: { group.isList ? $0.json : ["movie": $0.json] }, respond)
         } catch {
             respond(.failure(error))
         }

@@ -10,12 +10,16 @@ final class MovieStarts {
         let movies: [String]
         /// Those without a first frame.
         fileprivate(set) var waiting: Set<String>
+        /// Those that begin on order, and whose devices don't deliver yet.
+        fileprivate var unready: Set<String>
         let completion: (Result<[RunningMovie], BusError>) -> Void
         fileprivate var timer: Loop.Token?
 
-        fileprivate init(_ movies: [String], _ completion: @escaping (Result<[RunningMovie], BusError>) -> Void) {
-            self.movies = movies
+        fileprivate init(_ requests: [MovieRequest], _ completion: @escaping (Result<[RunningMovie], BusError>) -> Void)
+        {
+            movies = requests.map(\.movie)
             waiting = Set(movies)
+            unready = Set(requests.filter(\.beginsOnOrder).map(\.movie))
             self.completion = completion
         }
     }
@@ -35,8 +39,10 @@ final class MovieStarts {
     /// The one that a movie belongs to.
     subscript(movie: String) -> Start? { all.first { $0.movies.contains(movie) } }
 
-    func add(_ movies: [String], _ completion: @escaping (Result<[RunningMovie], BusError>) -> Void) -> Start {
-        let start = Start(movies, completion)
+    func add(
+        _ requests: [MovieRequest], _ completion: @escaping (Result<[RunningMovie], BusError>) -> Void
+    ) -> Start {
+        let start = Start(requests, completion)
         all.append(start)
         return start
     }
@@ -57,6 +63,15 @@ final class MovieStarts {
         all.removeAll { $0 === start }
         loop.cancel(start.timer)
         return true
+    }
+
+    /// A movie that begins on order could begin.
+    ///
+    /// - Returns: the movies to begin now, because it was the last of them.
+    func ready(_ movie: String) -> [String] {
+        guard let start = all.first(where: { $0.unready.contains(movie) }) else { return [] }
+        start.unready.remove(movie)
+        return start.unready.isEmpty ? start.movies : []
     }
 
     /// A movie has its first frame.

@@ -5,18 +5,25 @@ import JSON
 
 /// The devices of a movie, or of each movie of a rig.
 struct MovieSubject {
-    var cameras: [WorkerHandle] = []
+    struct Camera {
+        var worker: WorkerHandle
+        /// As set on the session's connection.
+        var orientation: CaptureOrientation?
+        var isMirrored: Bool?
+        var stabilization = VideoStabilizationMode.off
+    }
+
+    var cameras: [Camera] = []
     var microphone: WorkerHandle?
     var rig: String?
     var session: CaptureSession?
-    /// As set on the session's connection.
-    var orientation: CaptureOrientation?
-    var isMirrored: Bool?
-    var stabilization = VideoStabilizationMode.off
     /// Without permission for one medium, the movie has black pictures or silence there.
     var isBlankWhenDenied = false
     /// Media without permission, which are blank.
     var denied: Set<AuthorizationMedia> = []
+
+    /// A movie of each camera is asked for, all begun together.
+    var isOfEach = false
 
     var media: Set<AuthorizationMedia> {
         Set((cameras.isEmpty ? [] : [.video]) + (microphone == nil ? [] : [.audio]) + [.libraryAdd])
@@ -31,7 +38,11 @@ extension MovieRequestReader {
         guard named.count < 2, named != ["rig"] || call.params["device"] == nil else {
             throw .invalidParams(named.last ?? "rig", "can't be combined; name a device, a session or a rig")
         }
-        var subject = MovieSubject()
+        let isOfEach = call.params["eachCamera"] == true
+        guard !isOfEach || named == ["session"] && call.params["device"] == nil && call.params["url"] == nil else {
+            throw .invalidParams("eachCamera", "goes only with a session, and without device and url")
+        }
+        var subject = MovieSubject(isOfEach: isOfEach)
         if let session = call.string("session") {
             try take(session, call, into: &subject)
         } else if let rig = call.string("rig") {
@@ -39,14 +50,16 @@ extension MovieRequestReader {
                 throw BusError(
                     .rigNotFound, "No rig is called '\(rig.prefix(64))'.", ["rig": .string(rig)])
             }
-            subject.rig = rig
-            for device in devices { subject.cameras.append(try resolver.worker(device, "rig", .video)) }
+            (subject.rig, subject.isOfEach) = (rig, true)
+            for device in devices {
+                subject.cameras.append(MovieSubject.Camera(worker: try resolver.worker(device, "rig", .video)))
+            }
         } else if let device = call.string("device") {
             let worker = try resolver.worker(device, "device", nil)
             if worker.device.identity.mediaType == .audio {
                 subject.microphone = worker
             } else {
-                subject.cameras = [worker]
+                subject.cameras = [MovieSubject.Camera(worker: worker)]
             }
         } else {
             throw .invalidParams("device", "is missing; pass device, session or rig")
@@ -60,7 +73,7 @@ extension MovieRequestReader {
         return subject
     }
 
-    /// A session's camera, as the connection to its movie output has it, and its microphone.
+    /// A session's cameras, as the connections to its movie output have them, and its microphone.
     private func take(_ id: String, _ call: Call, into subject: inout MovieSubject) throws(BusError) {
         let session = try sessions.entry(id).session
         try session.check(permission.editor(call.caller), to: "record it")
@@ -79,25 +92,27 @@ extension MovieRequestReader {
         let media = { (device: String) in self.workers[device]?.device.identity.mediaType }
         let joined = session.connections(of: output.id).filter(\.isEnabled)
         let (named, cameras) = (call.string("device"), joined.filter { media($0.input) == .video })
-        guard named != nil || cameras.count < 2 else {
-            throw .invalidParams("device", "is needed: the session has several cameras")
+        guard named != nil || cameras.count < 2 || subject.isOfEach else {
+            throw .invalidParams(
+                "device", "is needed: the session has several cameras; movie.start with eachCamera records all")
         }
         if call.params["microphone"] == nil, let microphone = joined.first(where: { media($0.input) == .audio }) {
             subject.microphone = try resolver.worker(microphone.input, "session", .audio)
         }
         subject.session = session
         subject.isBlankWhenDenied = output.isBlankWhenDenied
-        guard let connection = cameras.first(where: { named == nil || $0.input == named }) else {
-            guard named == nil, subject.microphone != nil else {
-                throw .invalidParams(named == nil ? "session" : "device", "its movie output has no such camera")
-            }
-            return
+        for connection in cameras where named == nil || connection.input == named {
+            let worker = try resolver.worker(connection.input, "session", .video)
+            subject.cameras.append(
+                MovieSubject.Camera(
+                    worker: worker, orientation: connection.videoOrientation,
+                    isMirrored: connection.videoMirrored.isOn(position: worker.device.identity.position),
+                    stabilization: connection.preferredVideoStabilizationMode))
         }
-        let camera = try resolver.worker(connection.input, "session", .video)
-        subject.cameras = [camera]
-        subject.orientation = connection.videoOrientation
-        subject.stabilization = connection.preferredVideoStabilizationMode
-        subject.isMirrored = connection.videoMirrored.isOn(position: camera.device.identity.position)
+        let needsCamera = named != nil || subject.isOfEach
+        guard !subject.cameras.isEmpty || !needsCamera && subject.microphone != nil else {
+            throw .invalidParams(named == nil ? "session" : "device", "its movie output has no such camera")
+        }
     }
 
     /// Checks permission for the media of a movie, and asks the administrators for those without a decision. Notes

@@ -255,7 +255,7 @@ extension RecorderOrder.Action {
     /// It ends the movie, which waits for the disk; the others don't.
     fileprivate var isEnd: Bool {
         switch self {
-        case .pause, .resume, .blank, .input, .live, .dropLive, .suspend: false
+        case .begin, .pause, .resume, .blank, .input, .live, .dropLive, .suspend: false
         case .stop, .cancel: true
         }
     }

@@ -52,7 +52,7 @@ final class TakeService: MethodService {
             var subject = try subject(call)
             try reader.checkMayRecord(call.caller, &subject)
             let id = hexadecimal(randomBytes(8))
-            let main = subject.cameras.first?.device.id ?? subject.microphone?.device.id ?? "take"
+            let main = subject.cameras.first?.worker.device.id ?? subject.microphone?.device.id ?? "take"
             let name = call.string("name").map(KeptTake.stem) ?? "\(main)-\(LocalTime.today().time)-\(id.prefix(8))"
             // Checks everything but the number.
             _ = try places.current.target(
@@ -70,7 +70,7 @@ final class TakeService: MethodService {
                 name: name, owner: clients.holder(call.caller), made: MonotonicClock.realtime(), wish: .object(wish),
                 isDetached: call.params["detached"]?.bool ?? false,
                 exportPreset: call.string("exportPreset").flatMap(ExportPreset.init),
-                camera: isOfSession ? nil : subject.cameras.first.map(MovieRequest.Device.init),
+                camera: isOfSession ? nil : subject.cameras.first.map { MovieRequest.Device($0.worker) },
                 microphone: isOfSession ? nil : subject.microphone.map(MovieRequest.Device.init))
             try takes.add(take) { isKept in
                 let result: JSONValue = ["take": take.json]

@@ -1,3 +1,4 @@
+import CaptureCore
 import LinuxIO
 import Synchronization
 
@@ -61,7 +62,11 @@ final class SampleQueue: @unchecked Sendable {
         var next = 0
         /// Where the next bytes go.
         var offset = 0
+        /// The oldest is being taken out.
+        var isInUse = false
         var isClosed = false
+        /// What is taken from then on is not taken in, and closes it.
+        var end = Instant.max
     }
 
     let limits: Limits
@@ -101,19 +106,30 @@ final class SampleQueue: @unchecked Sendable {
         _ sample: Sample, count: Int, tells: Bool = true, _ fill: (UnsafeMutableRawBufferPointer) -> Bool
     ) -> Outcome {
         let place = state.withLock { reserve(sample, count, &$0) }
-        guard case .success(let offset) = place else { return place.failure }
+        guard case .success(let offset) = place else {
+            if case .closed = place { tell() }
+            return place.failure
+        }
         guard fill(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<offset + count])) else { return .withdrawn }
         let isIn = state.withLock { state in
-            guard !state.isClosed else { return false }
+            guard Self.isOpen(sample, &state) else { return false }
             (entries + state.next % limits.samples).initialize(
                 to: Entry(sample: sample, offset: offset, count: count))
             state.next += 1
             state.offset = offset + Self.rounded(count)
             return true
         }
-        guard isIn else { return .closed }
+        guard isIn else {
+            tell()
+            return .closed
+        }
         if tells { tell() }
         return .taken
+    }
+
+    private static func isOpen(_ sample: Sample, _ state: inout State) -> Bool {
+        if sample.time >= state.end { state.isClosed = true }
+        return !state.isClosed
     }
 
     /// Wakes who takes out.
@@ -127,7 +143,7 @@ final class SampleQueue: @unchecked Sendable {
     }
 
     private func reserve(_ sample: Sample, _ count: Int, _ state: inout State) -> Place {
-        guard !state.isClosed else { return .closed }
+        guard Self.isOpen(sample, &state) else { return .closed }
         let size = Self.rounded(count)
         guard count >= 0, size <= memory.count else { return .full }
         guard state.first < state.next else {
@@ -161,14 +177,37 @@ final class SampleQueue: @unchecked Sendable {
     ///
     /// - Returns: nil when none is in.
     func pop<Result>(_ body: (Sample, UnsafeRawBufferPointer) -> Result) -> Result? {
-        guard let entry = state.withLock({ $0.first < $0.next ? entries[$0.first % limits.samples] : nil }) else {
-            return nil
+        let oldest = state.withLock { state -> Entry? in
+            state.isInUse = state.first < state.next
+            return state.isInUse ? entries[state.first % limits.samples] : nil
         }
-        defer { state.withLock { $0.first += 1 } }
+        guard let entry = oldest else { return nil }
+        defer {
+            state.withLock { state in
+                state.first += 1
+                state.isInUse = false
+            }
+        }
         return body(
             entry.sample, UnsafeRawBufferPointer(rebasing: memory[entry.offset..<entry.offset + entry.count]))
     }
 
     /// Takes no more; what is in can be taken out.
     func close() { state.withLock { $0.isClosed = true } }
+
+    /// Takes in what was taken before that time, and closes with the first that is later. Nothing later is left in,
+    /// except what is being taken out.
+    func close(at time: Instant) {
+        state.withLock { state in
+            state.end = min(state.end, time)
+            let kept = state.first + (state.isInUse ? 1 : 0)
+            while state.next > kept, entries[(state.next - 1) % limits.samples].sample.time >= state.end {
+                state.next -= 1
+                state.isClosed = true
+            }
+        }
+        tell()
+    }
+
+    var isClosed: Bool { state.withLock { $0.isClosed } }
 }

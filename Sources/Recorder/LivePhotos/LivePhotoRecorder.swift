@@ -119,13 +119,13 @@ public final class LivePhotoRecorder {
     private func handle(_ order: RecorderOrder) {
         let number = order.number
         switch order.action {
-        case .stop(let reason): end(reason, isCancelled: false, number)
+        case .stop(let reason, _): end(reason, isCancelled: false, number)
         case .cancel: end(.stopped, isCancelled: true, number)
         case .live(let photo): give(.make(order: number, photo), number, .failure(.livePhotoMovie("its recorder ends")))
         case .dropLive(let job): give(.drop(order: number, job: job), number, .success([:]))
         case .suspend(let isSuspended):
             give(.suspend(order: number, isSuspended, at: MonotonicClock.now()), number, .success([:]))
-        case .pause, .resume, .blank, .input:
+        case .begin, .pause, .resume, .blank, .input:
             reply(number, .failure(.invalidParams("do", "this recorder makes live photos only")))
         }
     }

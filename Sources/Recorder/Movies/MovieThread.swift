@@ -41,7 +41,9 @@ final class MovieThread: @unchecked Sendable {
     /// How they come; nil: as ``RecorderMailbox/picture`` says.
     private var plan: PictureTrackPlan?
     private let fill = BlankFill()
-    private let turn: SampleInterleaver
+    private var turn: SampleInterleaver
+    /// When it was to begin; nil: with the first frame that came.
+    private var notBefore: Instant?
 
     /// What the side-car is called behind the movie's own name.
     static let sideCarEnding = ".frames.jsonl"
@@ -71,6 +73,10 @@ final class MovieThread: @unchecked Sendable {
         while !mailbox.isEnding {
             while let command = mailbox.takeCommand() { obey(command) }
             if step() { continue }
+            if let appointment = mailbox.appointment {
+                keep(appointment)
+                continue
+            }
             guard let due = unsynced.map({ $0 + request.fragmentInterval * 1_000_000 + Self.syncSlack }) else {
                 mailbox.work.wait()
                 continue
@@ -80,6 +86,12 @@ final class MovieThread: @unchecked Sendable {
         let result = finish()
         mailbox.tell(figures)
         mailbox.tell(result)
+    }
+
+    // What was taken before may still be on its way.
+    private func keep(_ appointment: RecorderMailbox.Appointment) {
+        let isOver = [pictures, sounds].allSatisfy { $0?.isClosed ?? true }
+        if isOver || !mailbox.work.wait(until: appointment.latest) { mailbox.end(appointment.reason) }
     }
 
     // MARK: What comes next
@@ -112,6 +124,9 @@ final class MovieThread: @unchecked Sendable {
 
     private func obey(_ command: RecorderMailbox.Command) {
         switch command {
+        case .begin(let time):
+            notBefore = time
+            turn.begin(at: time)
         case .pause(let time):
             guard pausedFrom == nil else { return }
             pausedFrom = time
@@ -244,7 +259,7 @@ final class MovieThread: @unchecked Sendable {
     private func started(at time: Int64) {
         guard !figures.hasStarted else { return }
         figures.hasStarted = true
-        figures.startOffset = request.notBefore.map { time - $0 }
+        figures.startOffset = notBefore.map { time - $0 }
         mailbox.tell(.didStartRecording)
     }
 
@@ -394,7 +409,8 @@ final class MovieThread: @unchecked Sendable {
         guard pictures != nil, request.url == nil else { return }
         do throws(SystemError) {
             let log = try makeLog()
-            try log.append(line: SideCar.head(request, firstFrame: time, realtime: date).description)
+            let head = SideCar.head(request, firstFrame: time, realtime: date, notBefore: notBefore)
+            try log.append(line: head.description)
             self.log = log
         } catch {
             giveUpLog(error)

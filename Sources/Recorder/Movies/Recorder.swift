@@ -152,10 +152,12 @@ public final class Recorder {
     private func handle(_ order: RecorderOrder) {
         let number = order.number
         switch order.action {
-        case .pause: pause(true, number)
-        case .resume: pause(false, number)
+        case .begin(let time): begin(at: time, number)
+        case .pause(let time): pause(true, at: time, number)
+        case .resume(let time): pause(false, at: time, number)
         case .blank(let media): withdraw(media, number)
-        case .stop(let reason): end(reason, isCancelled: false, number)
+        case .stop(let reason, let time?): end(RecorderMailbox.Appointment(reason: reason, time: time), number)
+        case .stop(let reason, nil): end(reason, isCancelled: false, number)
         case .cancel: end(.stopped, isCancelled: true, number)
         case .input(let input): goOn(with: input, number)
         case .live, .dropLive, .suspend:
@@ -163,19 +165,27 @@ public final class Recorder {
         }
     }
 
-    private func pause(_ isOn: Bool, _ number: UInt64) {
-        guard !mailbox.isEnding else {
+    private func begin(at time: Instant, _ number: UInt64) {
+        guard mailbox.order(.begin(time)) else {
+            return reply(number, .failure(Self.tooMany))
+        }
+        reply(number, .success([:]))
+    }
+
+    private static var tooMany: BusError {
+        BusError(
+            .limitExceeded, "Too many pauses wait for the disk; try again.",
+            ["limit": "ordersPerMovie", "maximum": JSONValue(RecorderMailbox.maximumCommands)])
+    }
+
+    private func pause(_ isOn: Bool, at time: Instant?, _ number: UInt64) {
+        guard !mailbox.isToEnd else {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
         if isOn != isPaused {
-            let now = MonotonicClock.now()
-            guard mailbox.order(isOn ? .pause(now) : .resume(now)) else {
-                return reply(
-                    number,
-                    .failure(
-                        BusError(
-                            .limitExceeded, "Too many pauses wait for the disk; try again.",
-                            ["limit": "ordersPerMovie", "maximum": JSONValue(RecorderMailbox.maximumCommands)])))
+            let time = time ?? MonotonicClock.now()
+            guard mailbox.order(isOn ? .pause(time) : .resume(time)) else {
+                return reply(number, .failure(Self.tooMany))
             }
             isPaused = isOn
             tellState()
@@ -184,7 +194,7 @@ public final class Recorder {
     }
 
     private func goOn(with input: RecorderOrder.Input, _ number: UInt64) {
-        guard !mailbox.isEnding else {
+        guard !mailbox.isToEnd else {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
         if let change {
@@ -245,7 +255,7 @@ public final class Recorder {
     }
 
     private func withdraw(_ media: AuthorizationMedia, _ number: UInt64) {
-        guard !mailbox.isEnding else {
+        guard !mailbox.isToEnd else {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
         guard !blank.contains(media) else { return reply(number, .success([:])) }
@@ -283,6 +293,14 @@ public final class Recorder {
         if mailbox.end(reason, isCancelled: isCancelled) { tellState() }
     }
 
+    private func end(_ appointment: RecorderMailbox.Appointment, _ number: UInt64) {
+        if let result { return reply(number, .success(.object(result.members))) }
+        waiting.append(number)
+        guard mailbox.end(appointment) else { return }
+        for queue in [pictures, sounds] { queue?.close(at: appointment.time) }
+        tellState()
+    }
+
     private func reply(_ number: UInt64, _ result: Result<JSONValue, BusError>) {
         link.send(.reply(order: number, result))
     }
@@ -292,7 +310,7 @@ public final class Recorder {
     private var progress: MovieProgress {
         let figures = mailbox.figures
         let stage: MovieProgress.Stage =
-            if mailbox.isEnding {
+            if mailbox.isToEnd {
                 .finishing
             } else if isPaused {
                 .paused
@@ -310,6 +328,7 @@ public final class Recorder {
         progress.dropped = statistics.dropped
         progress.fragments = statistics.fragments
         progress.encoderLoad = load.load
+        progress.isReady = stage == .starting && isReady
         progress.connected = figures.connection?.isConnected
         progress.reconnects = figures.connection?.reconnects
         progress.blank = blank
@@ -319,6 +338,11 @@ public final class Recorder {
         progress.source = figures.source
         progress.startOffset = figures.startOffset.map { Double($0) / 1_000_000 }
         return progress
+    }
+
+    private var isReady: Bool {
+        let hasPicture = request.camera == nil || blank.contains(.video) || mailbox.picture != nil
+        return hasPicture && (request.microphone == nil || blank.contains(.audio) || mailbox.sound != nil)
     }
 
     // Ten times a second while there is something new; every change of the stage wakes it.
@@ -332,7 +356,7 @@ public final class Recorder {
             guard let self else { return }
             stateTimer = nil
             // Nothing moves while it is paused, and what moves at the start tells itself.
-            if !isPaused || mailbox.isEnding { tellState() }
+            if !isPaused || mailbox.isToEnd { tellState() }
         }
     }
 

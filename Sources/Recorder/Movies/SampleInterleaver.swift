@@ -9,7 +9,8 @@ struct SampleInterleaver {
         case leaveOutPicture, leaveOutSound
     }
 
-    private let notBefore: Int64
+    /// The time of the first frame, at the earliest; nil: there is no order to begin yet.
+    private var notBefore: Instant?
     private let hasPictures: Bool
     private let hasSounds: Bool
     private let mayStartWithSound: Bool
@@ -19,12 +20,17 @@ struct SampleInterleaver {
     /// Sound comes no later than that after the picture that goes with it, nanoseconds.
     private static let soundDelay: Int64 = 500_000_000
 
+    /// The last of what comes before the order to begin is kept, because the order may come late: nanoseconds.
+    private static let kept: Int64 = 500_000_000
+
     init(_ request: MovieRequest, hasPictures: Bool, hasSounds: Bool) {
-        notBefore = request.notBefore ?? .min
+        notBefore = request.beginsOnOrder ? nil : .min
         self.hasPictures = hasPictures
         self.hasSounds = hasSounds
         mayStartWithSound = request.startsWithSound && hasSounds
     }
+
+    mutating func begin(at time: Instant) { notBefore = time }
 
     /// What to do with one of those that wait; nil: to wait for another.
     ///
@@ -45,7 +51,12 @@ struct SampleInterleaver {
             case (nil, nil): return nil
             }
         }
-        if let picture, mayStartWithSound, !builds() { return first(picture, sound, isPaused) }
+        guard let notBefore else {
+            let earliest = MonotonicClock.now() - Self.kept
+            if let picture, picture.time < earliest { return .leaveOutPicture }
+            return sound.flatMap { $0.time < earliest ? .leaveOutSound : nil }
+        }
+        if let picture, mayStartWithSound, !builds() { return first(picture, sound, isPaused, notBefore) }
         if let picture {
             // The movie begins with the first picture that has its sound.
             let isEarly = picture.time < notBefore || hasSounds && (sound.map { picture.time < $0.time } ?? true)
@@ -56,7 +67,9 @@ struct SampleInterleaver {
         return sound.time < MonotonicClock.now() - Self.soundKept ? .leaveOutSound : nil
     }
 
-    private func first(_ picture: Sample, _ sound: Sample?, _ isPaused: Bool) -> Next? {
+    private func first(
+        _ picture: Sample, _ sound: Sample?, _ isPaused: Bool, _ notBefore: Instant
+    ) -> Next? {
         guard !isPaused else { return .leaveOutPicture }
         guard let sound else {
             // What goes with it may be on its way.
@@ -72,6 +85,7 @@ struct SampleInterleaver {
     ///   - interval: nanoseconds from one picture to the next.
     ///   - builds: its pictures build on one another.
     func beginning(_ sound: Sample, picture: Sample?, interval: Int64, builds: @autoclosure () -> Bool) -> Int64 {
+        let notBefore = notBefore ?? .min
         guard mayStartWithSound, !builds(), let picture else { return max(sound.time, notBefore) }
         // Sound from before a camera has begun is no more wanted than a picture without sound.
         let isFirst = sound.time > picture.time - interval

@@ -10,7 +10,11 @@ enum SideCar {
     /// `follows` is the movie in whose place this one continues. Times are nanoseconds of CLOCK_MONOTONIC; `realtime`
     /// is the first frame's of CLOCK_REALTIME, and `startOffset` is how long after `notBefore` the first frame was
     /// taken.
-    static func head(_ request: MovieRequest, firstFrame: Int64, realtime: Int64) -> JSONValue {
+    ///
+    /// - Parameter notBefore: when the movies of a rig were to begin; nil: it is none of a rig.
+    static func head(
+        _ request: MovieRequest, firstFrame: Int64, realtime: Int64, notBefore: Instant? = nil
+    ) -> JSONValue {
         [
             "movie": .string(request.movie), "camera": request.camera?.json ?? .null,
             "microphone": request.microphone?.json ?? .null, "fileType": .string(request.fileType.rawValue),
@@ -18,8 +22,8 @@ enum SideCar {
             "follows": request.follows.map(JSONValue.string) ?? .null,
             "rig": request.rig.map(JSONValue.string) ?? .null, "firstFrame": .integer(firstFrame),
             "realtime": .integer(realtime),
-            "notBefore": request.notBefore.map(JSONValue.integer) ?? .null,
-            "startOffset": request.notBefore.map { .integer(firstFrame - $0) } ?? .null,
+            "notBefore": notBefore.map(JSONValue.integer) ?? .null,
+            "startOffset": notBefore.map { .integer(firstFrame - $0) } ?? .null,
         ]
     }
 

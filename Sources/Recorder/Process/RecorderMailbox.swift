@@ -11,6 +11,7 @@ final class RecorderMailbox: Sendable {
     /// An order to the writing thread.
     enum Command: Hashable, Sendable {
         /// Monotonic nanoseconds.
+        case begin(Instant)
         case pause(Instant)
         case resume(Instant)
     }
@@ -23,6 +24,17 @@ final class RecorderMailbox: Sendable {
         var isCancelled = false
         /// Another file can hold what the devices give now.
         var canContinue = false
+    }
+
+    /// When the movie is to end, with all that was taken before and nothing later.
+    struct Appointment: Hashable, Sendable {
+        var reason: MovieEndReason
+        var time: Instant
+
+        /// What was taken before has come by then, or does not come: nanoseconds.
+        private static let patience: Int64 = 500_000_000
+
+        var latest: Instant { time + Self.patience }
     }
 
     /// The movie's progress, as the writing thread reports it.
@@ -72,6 +84,7 @@ final class RecorderMailbox: Sendable {
         var video: JSONValue = .null
         var audio: JSONValue = .null
         var commands: [Command] = []
+        var appointment: Appointment?
         var end: End?
         var figures = Figures()
         var news = News()
@@ -107,7 +120,11 @@ final class RecorderMailbox: Sendable {
 
     // MARK: From the receiving threads
 
-    func set(_ plan: PictureTrackPlan) { state.withLock { $0.picture = plan } }
+    func set(_ plan: PictureTrackPlan) {
+        state.withLock { $0.picture = plan }
+        news.signal()
+    }
+
     /// Replaces the input of the same number and form, which has delivered no sample yet.
     func set(_ input: Input) {
         state.withLock { state in
@@ -115,7 +132,11 @@ final class RecorderMailbox: Sendable {
             state.inputs.append(input)
         }
     }
-    func set(_ plan: SoundTrackPlan) { state.withLock { $0.sound = plan } }
+
+    func set(_ plan: SoundTrackPlan) {
+        state.withLock { $0.sound = plan }
+        news.signal()
+    }
 
     func tell(_ answer: InputAnswer) {
         state.withLock { $0.news.input = answer }
@@ -175,6 +196,9 @@ final class RecorderMailbox: Sendable {
 
     var isEnding: Bool { ended.load(ordering: .acquiring) }
 
+    /// It is ending, or there is a time for that.
+    var isToEnd: Bool { isEnding || appointment != nil }
+
     /// Nothing of that medium is taken in any more.
     func withdraw(_ media: AuthorizationMedia) {
         switch media {
@@ -208,6 +232,7 @@ final class RecorderMailbox: Sendable {
     }
 
     var sound: SoundTrackPlan? { state.withLock { $0.sound } }
+    var appointment: Appointment? { state.withLock { $0.appointment } }
     var end: End? { state.withLock { $0.end } }
 
     func takeCommand() -> Command? {
@@ -229,6 +254,19 @@ final class RecorderMailbox: Sendable {
     }
 
     // MARK: For the loop
+
+    /// The movie is to end then; the first appointment counts.
+    ///
+    /// - Returns: false: there was one, or it is ending already.
+    func end(_ appointment: Appointment) -> Bool {
+        let isFirst = state.withLock { state in
+            guard state.end == nil, state.appointment == nil else { return false }
+            state.appointment = appointment
+            return true
+        }
+        if isFirst { work.signal() }
+        return isFirst
+    }
 
     /// - Returns: false: too many wait already, and this one does not.
     func order(_ command: Command) -> Bool {

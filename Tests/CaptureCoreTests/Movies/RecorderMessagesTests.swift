@@ -37,7 +37,7 @@ struct RecorderMessagesTests {
             audio: MovieRequest.Audio(codec: .opus, rate: 48000, channels: 2, bitRate: 96000), fragmentInterval: 1000,
             frameRate: 29.97,
             limits: MovieRequest.Limits(maxDuration: 1000, maxFileSize: 2000, minFreeDiskSpace: 3000),
-            notBefore: 123_456_789_012_345_678, startsWithSound: true, orientation: 90, mirrored: true, take: "t",
+            beginsOnOrder: true, startsWithSound: true, orientation: 90, mirrored: true, take: "t",
             part: 2, session: "s",
             rig: "r", owner: owner, note: ["detached": true])
     }
@@ -49,7 +49,7 @@ struct RecorderMessagesTests {
         (progress.recordedFileSize, progress.syncedFileSize) = (5678, 5000)
         (progress.frames, progress.dropped, progress.fragments) = (30, 2, 1)
         progress.encoderLoad = 0.25
-        progress.startOffset = 3.5
+        (progress.startOffset, progress.isReady) = (3.5, true)
         progress.source = Dimensions(width: 320, height: 200)
         progress.blank = [.audio]
         progress.sideCarProblem = "There is none."
@@ -94,8 +94,11 @@ struct RecorderMessagesTests {
     @Test(
         "an order is read as it was written",
         arguments: [
-            RecorderOrder(number: 1, action: .pause), RecorderOrder(number: 2, action: .resume, link: 7),
+            RecorderOrder(number: 1, action: .pause(at: 4)), RecorderOrder(number: 2, action: .resume(), link: 7),
             RecorderOrder(number: 3, action: .stop(.ownerGone)),
+            RecorderOrder(number: 3, action: .stop(.stopped, at: 1 << 60)), RecorderOrder(number: 3, action: .pause()),
+            RecorderOrder(number: 3, action: .resume(at: 5)),
+            RecorderOrder(number: 3, action: .begin(at: 123_456_789_012_345_678)),
             RecorderOrder(number: .init(Int64.max), action: .cancel),
             RecorderOrder(number: 4, action: .input(RecorderOrder.Input(camera))),
             RecorderOrder(

@@ -13,7 +13,7 @@ import Testing
             movie: "3f9c", path: part == 1 ? "/v/belt.mp4" : "/v/belt-\(part).mp4",
             camera: .init(id: "cam0", uniqueID: "virtual-0", name: "Camera"),
             microphone: .init(id: "mic0", uniqueID: "virtual-mic-0", name: "Microphone"), fileType: .mp4,
-            limits: .init(maxDuration: maxDuration), notBefore: 5, take: "9b1f", part: part,
+            limits: .init(maxDuration: maxDuration), beginsOnOrder: true, take: "9b1f", part: part,
             owner: LockHolder(uid: 1000, gid: 1000, pid: 42, startTime: 7, name: "probe"),
             note: RunningMovie.Note(continuesAfterCrash: continues, crashes: crashes).json)
     }
@@ -88,7 +88,7 @@ import Testing
         _ = movie.finish(try #require(MovieResult(json: .object(Self.changed().members))))
         let next = try #require(movie.follower("n1", at: 7))
         #expect(next.movie == "n1" && next.follows == "3f9c" && next.part == 2 && next.path == "/v/belt-2.mp4")
-        #expect(next.take == "9b1f" && next.limits.maxDuration == 6000 && next.notBefore == nil)
+        #expect(next.take == "9b1f" && next.limits.maxDuration == 6000 && !next.beginsOnOrder)
         #expect(RunningMovie.Note(json: next.note).before == ["3f9c"])
         #expect(movie.json["end"]?["success"] == false && movie.json["end"]?["canContinue"] == nil)
         movie.setNext("n1")
@@ -168,7 +168,7 @@ import Testing
         #expect(next.path == "/v/belt-2.mp4")
         #expect(next.part == 2)
         #expect(next.take == "9b1f")
-        #expect(next.notBefore == nil)
+        #expect(!next.beginsOnOrder)
         #expect(next.limits.maxDuration == 56_000)
         #expect(RunningMovie.Note(json: next.note).crashes == [10 * Self.second])
     }

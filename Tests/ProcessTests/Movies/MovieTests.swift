@@ -51,6 +51,14 @@ extension ProcessTests {
 
         func path(_ bus: BusHarness, _ name: String) -> JSONValue { .string("\(bus.scratchPath)/\(name)") }
 
+        /// When the frames of a movie were taken, by its side-car: monotonic nanoseconds.
+        func frameTimes(_ bus: BusHarness, _ name: String) throws -> [Int64] {
+            let bytes = try File.read("\(bus.scratchPath)/\(name).frames.jsonl", limit: 1 << 20)
+            return try String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap {
+                try JSONValue(parsing: String($0))["timestamp"]?.integer
+            }
+        }
+
         func exists(_ bus: BusHarness, _ name: String) -> Bool {
             access("\(bus.scratchPath)/\(name)", F_OK) == 0
         }
@@ -294,6 +302,132 @@ extension ProcessTests {
             for movie in movies {
                 let end = try client.call("movie.stop", ["movie": movie["movie"] ?? .null])
                 #expect(end["success"] == true)
+            }
+            try await bus.stop()
+        }
+
+        @Test func `the movies of a rig are paused and ended at one moment`() async throws {
+            let bus = try await BusHarness(virtual: 4)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("rig.set", ["name": "three", "devices": ["cam0", "cam1", "cam2"]])
+            let started = try client.call("movie.start", ["rig": "three", "path": path(bus, "a.mkv")])
+            let ids = started["movies"]?.array?.compactMap { $0["movie"]?.string } ?? []
+            try #require(ids.count == 3)
+            let alone = try client.call("movie.start", ["device": "cam3", "path": path(bus, "b.mkv")])
+
+            for method in ["pause", "resume", "stop"] {
+                for params: JSONValue in [[:], ["rig": "three", "movie": .string(ids[0])]] {
+                    #expect(try client.refusal("movie.\(method)", params)?.reason == .invalidParams)
+                }
+                #expect(try client.refusal("movie.\(method)", ["rig": "none"])?.reason == .notRecording)
+                #expect(try client.refusal("movie.\(method)", ["take": "none"])?.data["take"] == "none")
+            }
+            for id in ids {
+                _ = try await bus.wait(for: "state/movie/\(id)/") { ($0?["frames"]?.integer ?? 0) > 10 }
+            }
+            let paused = try client.call("movie.pause", ["rig": "three"])["movies"]?.array ?? []
+            #expect(paused.map { $0["id"]?.string } == ids && paused.allSatisfy { $0["state"] == "paused" })
+            let take = try #require(started["take"])
+            let resumed = try client.call("movie.resume", ["take": take])["movies"]?.array ?? []
+            #expect(resumed.map { $0["id"]?.string } == ids)
+            for (id, before) in zip(ids, resumed.map { $0["frames"]?.integer ?? 0 }) {
+                _ = try await bus.wait(for: "state/movie/\(id)/") { ($0?["frames"]?.integer ?? 0) > before + 10 }
+            }
+            let endings = try client.call("movie.stop", ["rig": "three"])["movies"]?.array ?? []
+            #expect(endings.map { $0["movie"]?.string } == ids)
+            #expect(endings.allSatisfy { $0["success"] == true && $0["reason"] == "stopped" })
+            // Each has the last frame that its camera took before; the cameras give 30 frames a second.
+            let times = try ["a-cam0", "a-cam1", "a-cam2"].map { try frameTimes(bus, "\($0).mkv") }
+            let lasts = times.compactMap(\.last)
+            let pauses = times.map { times in zip(times, times.dropFirst()).map { $1 - $0 }.max() ?? 0 }
+            #expect((lasts.max() ?? .max) - (lasts.min() ?? 0) < 34_000_000, "\(lasts)")
+            #expect((pauses.max() ?? .max) - (pauses.min() ?? 0) < 68_000_000, "\(pauses)")
+            // Once more it says the same, and the other movie was none of the rig's.
+            for params: JSONValue in [["take": take], ["rig": "three"]] {
+                #expect(Set(try client.call("movie.stop", params)["movies"]?.array ?? []) == Set(endings))
+            }
+            #expect(try client.refusal("movie.pause", ["rig": "three"])?.reason == .notRecording)
+            #expect(try client.call("movie.list")["movies"]?.array?.map { $0["id"] } == [alone["movie"]])
+            _ = try client.call("movie.stop", ["movie": alone["movie"] ?? .null])
+            try await bus.stop()
+        }
+
+        @Test func `Ctrl-C and the command movies end the movies of a rig at one moment`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("rig.set", ["name": "stereo", "devices": ["cam0", "cam1"]])
+            func distance(_ name: String) throws -> Int64 {
+                let lasts = try ["cam0", "cam1"].compactMap { try frameTimes(bus, "\(name)-\($0).mkv").last }
+                try #require(lasts.count == 2)
+                return abs(lasts[0] - lasts[1])
+            }
+            let program = try bus.start(
+                "camerabus", ["record", "stereo", "-o", "\(bus.scratchPath)/a.mkv", "--json"])
+            try await eventually { program.standardOutput.split(separator: "\n").count > 8 }
+            program.process.send(SIGINT)
+            let result = try await program.end()
+            #expect(result.status == 0, "\(result)")
+            #expect(try distance("a") < 34_000_000)
+
+            let detached = try await bus.run(
+                "camerabus", ["record", "stereo", "-o", "\(bus.scratchPath)/b.mkv", "--detach"])
+            #expect(detached.status == 0, "\(detached)")
+            for (verb, state) in [("pause", "paused"), ("resume", "recording")] {
+                let result = try await bus.run("camerabus", ["movies", verb, "stereo", "--json"])
+                let states = try result.standardOutput.split(separator: "\n").map {
+                    try JSONValue(parsing: String($0))["movie"]?["state"]
+                }
+                #expect(result.status == 0 && states == [.string(state), .string(state)], "\(result)")
+            }
+            func frames() throws -> [Int64] {
+                try client.call("movie.list")["movies"]?.array?.compactMap { $0["frames"]?.integer } ?? []
+            }
+            let before = try frames()
+            try await eventually { try zip(frames(), before).allSatisfy { $0 > $1 + 5 } }
+            let stopped = try await bus.run("camerabus", ["movies", "stop", "stereo"])
+            let files = ["cam0", "cam1"].map { "\(bus.scratchPath)/b-\($0).mkv" }
+            #expect(stopped.status == 0 && stopped.standardOutput.split(separator: "\n").map(String.init) == files)
+            let distance = try distance("b")
+            #expect(distance < 34_000_000, "\(distance)")
+            try await bus.stop()
+        }
+
+        @Test func `a session records a movie of each of its cameras`() async throws {
+            let bus = try await BusHarness(virtual: 2, microphones: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let made = try client.call(
+                "session.create", ["inputs": ["cam0", "cam1", "mic0"], "outputs": ["movie"]])
+            let session = try #require(made["session"])
+            try client.call("session.start", ["session": session])
+            let refusal = try client.refusal("movie.start", ["session": session, "path": path(bus, "a.mkv")])
+            #expect(refusal?.data["path"] == "device" && refusal?.message.contains("eachCamera") == true)
+            for params: JSONValue in [
+                ["device": "cam0", "eachCamera": true], ["session": session, "device": "cam0", "eachCamera": true],
+            ] {
+                #expect(try client.refusal("movie.start", params)?.data["path"] == "eachCamera")
+            }
+            let started = try client.call(
+                "movie.start", ["session": session, "eachCamera": true, "path": path(bus, "a.mkv")])
+            let movies = started["movies"]?.array ?? []
+            #expect(movies.map { $0["path"] } == [path(bus, "a-cam0.mkv"), path(bus, "a-cam1.mkv")])
+            #expect(movies.allSatisfy { $0["microphone"] == "mic0" && $0["take"] == started["take"] })
+            #expect(started["rig"] == nil)
+            // Each camera's movie is one of the session.
+            let busy = try client.refusal(
+                "movie.start", ["session": session, "device": "cam1", "path": path(bus, "b.mkv")])
+            #expect(busy?.reason == .recordingInProgress)
+            let take = try #require(started["take"])
+            let endings = try client.call("movie.stop", ["take": take])["movies"]?.array ?? []
+            #expect(endings.count == 2 && endings.allSatisfy { $0["success"] == true })
+            // One alone, too; and all end with the session.
+            let one = try client.call(
+                "movie.start", ["session": session, "device": "cam1", "path": path(bus, "c.mkv")])
+            let other = try client.call(
+                "movie.start", ["session": session, "device": "cam0", "path": path(bus, "d.mkv")])
+            try client.call("session.stop", ["session": session])
+            for movie in [one, other] {
+                let end = try client.call("movie.stop", ["movie": movie["movie"] ?? .null])
+                #expect(end["reason"] == "stopped" && end["kept"] == true)
             }
             try await bus.stop()
         }

@@ -241,6 +241,8 @@ struct MovieRecording {
             movies, asJSON: command.options.json, copied: Set(copies.keys), client)
         let timeout = command.timeout
         let isInterrupted = OneTimeEvent()
+        let takes = Set(movies.map(\.take))
+        let take = movies.count > 1 && takes.count == 1 ? movies[0].take : nil
         if command.options.json { for movie in movies { try Output.json(movie.json) } }
         // Files that ended as wanted.
         let whole = Mutex<Set<String>>([])
@@ -252,7 +254,7 @@ struct MovieRecording {
             guard !isInterrupted.isSet else { AtomicFile.abandon(exiting: 128 + signal) }
             isInterrupted.set()
             // Its end is told where all ends are.
-            for id in display.running { Task { _ = try? await client.stopMovie(id) } }
+            Task { await Self.stop(display.running, of: take, client) }
         } _: {
             try await BusLossNotice.run(client, patience: timeout, Self.absence) {
                 display.clear()
@@ -282,6 +284,14 @@ struct MovieRecording {
         let failures = endings.filter { !MovieText.isWanted($0, isInterrupted: isInterrupted.isSet) }
         for failure in failures { Output.note(Table.printable(MovieText.failure(failure))) }
         if !failures.isEmpty { throw ExitCode(ExitStatus.refused) }
+    }
+
+    // At one moment, if they have a take that is theirs alone.
+    private static func stop(_ movies: [String], of take: String?, _ client: Client) async {
+        if let take, (try? await client.stopMovies(of: .take(take))) != nil { return }
+        await withDiscardingTaskGroup { group in
+            for id in movies { group.addTask { _ = try? await client.stopMovie(id) } }
+        }
     }
 
     private static let absence =

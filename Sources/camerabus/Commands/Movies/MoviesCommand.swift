@@ -15,6 +15,7 @@ struct MoviesCommand: AsyncParsableCommand {
               camerabus movies pause $id
               camerabus movies resume $id
               camerabus movies stop $id
+              camerabus movies stop stereo
               camerabus movies stop $(camerabus movies list --ids)
             """,
         subcommands: [List.self, Show.self, Stop.self, Pause.self, Resume.self], defaultSubcommand: List.self)
@@ -23,7 +24,18 @@ struct MoviesCommand: AsyncParsableCommand {
     static let idHelp: ArgumentHelp =
         "The movie's id ('camerabus movies' lists the ids), or a beginning that only one id has."
     static let idsHelp: ArgumentHelp =
-        "The movies' ids ('camerabus movies' lists them), or beginnings that only one id has."
+        "The movies' ids ('camerabus movies' lists them), or beginnings that only one id has; or a rig or take."
+
+    /// Asks about the running movies of the rig or take of that name; if there are none, about the movie of that id.
+    fileprivate static func each<Answer>(
+        _ typed: String, _ client: Client, _ timeout: Duration, movie: (String) async throws -> Answer,
+        group: (MovieGroup) async throws -> [Answer]
+    ) async throws -> [Answer] {
+        let movies = try await client.movies(timeout: timeout).map(\.json)
+        if movies.contains(where: { $0["rig"]?.string == typed }) { return try await group(.rig(typed)) }
+        if movies.contains(where: { $0["take"]?.string == typed }) { return try await group(.take(typed)) }
+        return [try await movie(try await ShortID.movie(typed, client, timeout))]
+    }
 }
 
 extension MoviesCommand {
@@ -92,12 +104,14 @@ extension MoviesCommand {
         static let configuration = CommandConfiguration(
             abstract: "Ends movies, and prints the names of the finished files.",
             discussion: """
+                The movies of a rig or take end at one moment.
+
                 For a bus on another machine the ids are printed; 'camerabus library fetch ID' downloads a movie.
 
                 The exit status is 0 also if a movie had ended at a limit. It is 1, with 'reason: message', if a movie \
                 had ended by another cause.
 
-                With --json: the answers of movie.stop, one per line.
+                With --json: how each movie ended, as movie.stop returns it, one per line.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -105,10 +119,16 @@ extension MoviesCommand {
 
         func run(_ client: Client) async throws {
             try await ForEachName.run(movie, of: "movies", asJSON: options.json) { movie in
-                let movie = try await ShortID.movie(movie, client, timeout)
-                let ending = try await client.stopMovie(movie, timeout: max(timeout, Client.movieTimeout))
-                if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending, client) }
-                return ending.isSuccess
+                let patience = max(timeout, Client.movieTimeout)
+                let endings = try await MoviesCommand.each(movie, client, timeout) {
+                    try await client.stopMovie($0, timeout: patience)
+                } group: {
+                    try await client.stopMovies(of: $0, timeout: patience)
+                }
+                for ending in endings {
+                    if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending, client) }
+                }
+                return endings.allSatisfy(\.isSuccess)
             }
         }
     }
@@ -116,16 +136,20 @@ extension MoviesCommand {
     struct Pause: BusCommand {
         static let configuration = CommandConfiguration(
             abstract: "Pauses movies: the following frames are left out.",
-            discussion: "With --json: the answers of movie.pause, one per line.")
+            discussion:
+                "The movies of a rig or take are paused at one moment.\n\nWith --json: {\"movie\": …}, one per line.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
 
         func run(_ client: Client) async throws {
             try await ForEachName.run(movie, of: "movies", asJSON: options.json) { movie in
-                let movie = try await ShortID.movie(movie, client, timeout)
-                let state = try await client.pauseMovie(movie, timeout: timeout)
-                if options.json { try Output.json(["movie": state.json]) }
+                let states = try await MoviesCommand.each(movie, client, timeout) {
+                    try await client.pauseMovie($0, timeout: timeout)
+                } group: {
+                    try await client.pauseMovies(of: $0, timeout: timeout)
+                }
+                if options.json { for state in states { try Output.json(["movie": state.json]) } }
                 return true
             }
         }
@@ -134,16 +158,20 @@ extension MoviesCommand {
     struct Resume: BusCommand {
         static let configuration = CommandConfiguration(
             abstract: "Continues movies, in the same files.",
-            discussion: "With --json: the answers of movie.resume, one per line.")
+            discussion:
+                "The movies of a rig or take continue at one moment.\n\nWith --json: {\"movie\": …}, one per line.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
 
         func run(_ client: Client) async throws {
             try await ForEachName.run(movie, of: "movies", asJSON: options.json) { movie in
-                let movie = try await ShortID.movie(movie, client, timeout)
-                let state = try await client.resumeMovie(movie, timeout: timeout)
-                if options.json { try Output.json(["movie": state.json]) }
+                let states = try await MoviesCommand.each(movie, client, timeout) {
+                    try await client.resumeMovie($0, timeout: timeout)
+                } group: {
+                    try await client.resumeMovies(of: $0, timeout: timeout)
+                }
+                if options.json { for state in states { try Output.json(["movie": state.json]) } }
                 return true
             }
         }
