@@ -173,6 +173,47 @@ struct LivePhotoTests {
         #expect(past.taken(from: 0, to: 3000) == 11 && past.taken(from: 1000, to: 2000) == 11)
         #expect(past.taken(from: 1150, to: 1450) == 3 && past.taken(from: 1950, to: 2500) == 1)
         #expect(past.taken(from: 2001, to: 2500) == 0 && past.taken(from: .min, to: .max) == 11)
+        // What has not come half a second later does not come any more.
+        #expect(
+            past.taken(from: 1000, to: 2550, isAll: true) == 16 && past.taken(from: 2101, to: 2350, isAll: true) == 2)
+    }
+
+    @Test("what a movie needs is held until it is made, and what was held is known of each moment")
+    func kept() {
+        let past = LivePhotoBuffer(LivePhotoFixture.size, frameRate: 30, soundRate: 1000)
+        let bytes = [UInt8](repeating: 1, count: 100)
+        func film(_ frames: ClosedRange<Int64>) {
+            for frame in frames {
+                bytes.withUnsafeBytes {
+                    #expect(past.hold($0, at: frame * Self.frame))
+                    past.hold(sound: $0, at: frame * Self.frame, until: (frame + 1) * Self.frame)
+                }
+            }
+        }
+        film(0...200)
+        let most = LivePhotoBuffer.duration / Self.frame
+        #expect(past.oldestPicture == (200 - most) * Self.frame)
+        past.keep(from: 150 * Self.frame)
+        film(201...400)
+        #expect(past.oldestPicture == 150 * Self.frame)
+        #expect(past.withSound(from: 0) { place, _ in place.time } == 150 * Self.frame)
+        // Of a photo that was taken then, its movie could have begun with that.
+        #expect(past.oldestPicture(at: 200 * Self.frame + 1) == (200 - most) * Self.frame)
+        #expect(past.oldestPicture(at: 20 * Self.frame) == 0)
+        past.keep(from: nil)
+        film(401...401)
+        #expect(past.oldestPicture == (401 - most) * Self.frame)
+    }
+
+    @Test("a movie whose order comes late says what is missing of its past")
+    func orderedLate() throws {
+        let desk = try LivePhotoFixture()
+        try desk.begin()
+        try desk.film(0..<150)
+        // Its window was over long before, and the ring has let go of the beginning.
+        let movie = try desk.movie(try desk.make("p", at: desk.time(2)))
+        let missing = Int((LivePhotoWindow.reach - movie.photoDisplayTime) / Self.frame)
+        #expect(movie.dropped > 0 && abs(movie.dropped - missing) <= 1, "\(movie)")
     }
 
     @Test("pictures that are held no more, or damaged, are counted")

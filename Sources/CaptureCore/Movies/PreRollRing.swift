@@ -21,8 +21,10 @@ public final class PreRollRing {
         fileprivate var isLetGo = false
     }
 
-    /// Nanoseconds from the oldest to the newest, at most.
+    /// Nanoseconds from the oldest to the newest, at most, but for what is ``keptFrom``.
     public let duration: Int64
+    /// What is of that time or later is let go only where there is no room for it; nil: it is when it is too old.
+    public var keptFrom: Int64?
     /// Bytes of all, at most.
     public let capacity: Int
     /// Frames and pieces of sound that were let go, or came before any key frame.
@@ -76,7 +78,7 @@ public final class PreRollRing {
         isKeyFrame: Bool = true
     ) -> Bool {
         let isKeyFrame = kind == .frame && isKeyFrame
-        while let first = first, time - first.time > duration { letGoOfFirst() }
+        while let first, time - first.time > duration, first.time < keptFrom ?? .max { letGoOfFirst() }
         // Making room may take what it builds on.
         guard stands(kind, isKeyFrame), let offset = place(payload.count), let base = payload.baseAddress,
             stands(kind, isKeyFrame)

@@ -21,7 +21,7 @@ public struct LivePhotoRun: Hashable, Sendable {
 
     /// A photo was taken at that moment.
     ///
-    /// - Parameter oldest: of what is held; nil: nothing is.
+    /// - Parameter oldest: of what was held at that moment; nil: nothing was.
     /// - Throws: `limitExceeded` {limit: "livePhotos", maximum}; `invalidParams` where it was suspended at that moment,
     ///   or there is one of that id.
     public mutating func begin(_ id: String, moment: Instant, oldest: Instant?) throws(BusError) -> LivePhotoWindow {

@@ -15,13 +15,14 @@ final class LivePhotoBuffer {
     private let sounds: PreRollRing?
     private var nextPicture: UInt64 = 0
     private var nextSound: UInt64 = 0
-    /// Of the pictures that came, held or not, and how many are missing in front of each; the oldest are given up.
-    private var arrivals: [(time: Instant, missing: UInt64)] = []
+    /// Of the pictures that came, held or not, how many are missing in front of each, and which was the oldest that was
+    /// held then; the oldest are given up.
+    private var arrivals: [(time: Instant, missing: UInt64, oldest: Instant)] = []
     private(set) var newestPicture: Instant?
     /// Until when there is sound; nil: none has come.
     private(set) var soundEnd: Instant?
 
-    /// Nanoseconds that are held: a movie's, and so much more as its making may be late.
+    /// Nanoseconds that are held while no movie is made: a movie's, and so much more as its making may be late.
     static let duration = 2 * LivePhotoWindow.reach + 500_000_000
     /// Bytes of pictures, and of sound, at most.
     private static let (pictureBytes, soundBytes) = (96 << 20, 16 << 20)
@@ -53,8 +54,9 @@ final class LivePhotoBuffer {
     func hold(_ picture: UnsafeRawBufferPointer, at time: Instant, missing: UInt64 = 0) -> Bool {
         guard arrivals.last.map({ time > $0.time }) ?? true else { return false }
         if arrivals.count == Self.mostArrivals { arrivals.removeFirst(Self.mostArrivals / 2) }
-        arrivals.append((time, missing))
-        guard pictures.append(.frame, picture, at: time) else { return false }
+        let isHeld = pictures.append(.frame, picture, at: time)
+        arrivals.append((time, missing, oldestPicture ?? time))
+        guard isHeld else { return false }
         newestPicture = time
         nextPicture += 1
         return true
@@ -69,6 +71,17 @@ final class LivePhotoBuffer {
     // MARK: What is held
 
     var oldestPicture: Instant? { pictures.startTime }
+
+    /// The oldest picture that was held when one of that time came.
+    func oldestPicture(at time: Instant) -> Instant? {
+        arrivals.last { $0.time <= time }?.oldest ?? oldestPicture
+    }
+
+    /// Lets go of what is of that time or later only where there is no room for it; nil: also when it is too old.
+    func keep(from time: Instant?) {
+        pictures.keptFrom = time
+        sounds?.keptFrom = time
+    }
 
     private var firstPicture: UInt64 { nextPicture - pictures.held.frames }
 
@@ -86,7 +99,9 @@ final class LivePhotoBuffer {
 
     /// How many pictures the camera took from one time to the other, both with it: those that came, and those that are
     /// missing between them, which are taken to have been evenly so.
-    func taken(from start: Instant, to end: Instant) -> UInt64 {
+    ///
+    /// - Parameter isAll: nothing comes any more of that time: also those that are missing behind the last one.
+    func taken(from start: Instant, to end: Instant, isAll: Bool = false) -> UInt64 {
         var (count, before) = (UInt64(0), Instant?.none)
         for arrival in arrivals {
             if start <= arrival.time, arrival.time <= end { count += 1 }
@@ -98,7 +113,18 @@ final class LivePhotoBuffer {
             }
             before = arrival.time
         }
+        if isAll, let before, before < end, let interval {
+            let first = max(1, ((Double(start) - Double(before)) / interval).rounded(.up))
+            let last = ((Double(end) - Double(before)) / interval).rounded(.down)
+            if last >= first { count += UInt64(last - first) + 1 }
+        }
         return count
+    }
+
+    // From one picture that the camera took to the next, nanoseconds; nil: fewer than two are known.
+    private var interval: Double? {
+        guard let first = arrivals.first, let last = arrivals.last, last.time > first.time else { return nil }
+        return Double(last.time - first.time) / Double(arrivals.dropFirst().reduce(0) { $0 + $1.missing + 1 })
     }
 
     /// Shows the first picture of that number or a later one to the body.

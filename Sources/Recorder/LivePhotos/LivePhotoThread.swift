@@ -92,7 +92,8 @@ final class LivePhotoThread: @unchecked Sendable {
 
     private func make(_ photo: LivePhotoOrder, _ order: UInt64) {
         do throws(BusError) {
-            let window = try photos.begin(photo.job, moment: photo.moment, oldest: past?.oldestPicture)
+            let window = try photos.begin(
+                photo.job, moment: photo.moment, oldest: past?.oldestPicture(at: photo.moment))
             movies.append(LivePhotoMovieFile(order, photo, directory.livePhotoFile(photo.identifier.digits)))
             if let first = past?.picture(from: window.start) { motion?.begin(at: first) }
         } catch {
@@ -124,6 +125,8 @@ final class LivePhotoThread: @unchecked Sendable {
     // MARK: What comes
 
     private func takeIn() {
+        // What is made late has its pictures still.
+        past?.keep(from: photos.windows.values.map(\.start).min())
         while pictures.pop({ sample, bytes in hold(sample, picture: bytes) }) != nil {}
         if let sounds { while sounds.pop({ sample, bytes in hold(sample, sound: bytes) }) != nil {} }
         tellPast()
@@ -228,7 +231,7 @@ final class LivePhotoThread: @unchecked Sendable {
         let limit = isComplete || motion == nil ? window.end : min(window.end, motion?.settled ?? .min)
         if try write(movie, upTo: limit, window.end, past, decoder) { return true }
         guard isComplete else { return false }
-        let made = try movie.finish(window) { past.taken(from: $0, to: $1) }
+        let made = try movie.finish(window) { past.taken(from: $0, to: $1, isAll: !isFinishing) }
         try answer(movie, made)
         return true
     }
