@@ -1,3 +1,5 @@
+import BusProtocol
+
 @testable import CaptureCore
 
 func rate(_ framesPerSecond: Int) -> FrameRateRange {
@@ -6,6 +8,12 @@ func rate(_ framesPerSecond: Int) -> FrameRateRange {
 
 func duration(_ numerator: Int, _ denominator: Int) -> FrameDuration {
     FrameDuration(numerator, denominator) ?? FrameDuration(framesPerSecond: 1)
+}
+
+extension FrameRateRequest {
+    static func rate(_ framesPerSecond: Double) -> Self {
+        FrameRate(framesPerSecond).map(Self.rate) ?? .range(min: nil, max: nil)
+    }
 }
 
 /// A webcam as uvcvideo shows one, and a stepwise format beside.

@@ -62,13 +62,16 @@ import Testing
         #expect(FormatArgument.id("f3").json(pixelFormat: nil) == "f3")
     }
 
-    @Test func `rates are numbers or fractions`() {
-        #expect(FrameRateArgument(argument: "30")?.json == 30)
-        #expect(FrameRateArgument(argument: "29.97")?.json == 29.97)
-        #expect(FrameRateArgument(argument: "30000/1001")?.json == "1001/30000")
+    @Test func `rates are numbers or fractions`() throws {
+        #expect(try FrameRate(reading: "30").json == 30)
+        #expect(try FrameRate(reading: "29.97").json == 29.97)
+        #expect(try FrameRate(reading: "30000/1001").json == 29.97)
+        #expect(try FrameRate(reading: "100/3").json == "100/3")
         for wrong in ["", "0", "-1", "nan", "inf", "30/0", "1/2/3", "fast"] {
-            #expect(FrameRateArgument(argument: wrong) == nil)
+            #expect(throws: ValidationError.self) { try FrameRate(reading: wrong) }
         }
+        let error = #expect(throws: ValidationError.self) { try FrameRate(reading: "1/30") }
+        #expect(error?.message.contains("30 for a frame duration") == true)
     }
 
     @Test func `names of files have their number`() throws {

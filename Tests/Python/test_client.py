@@ -403,7 +403,7 @@ class Calls(BusTestCase):
         self.assertEqual(
             self.bus.requests[-1]["params"],
             {
-                "changes": [{"device": "cam0", "activeFormat": "f3", "frameRate": "1001/30000"}],
+                "changes": [{"device": "cam0", "activeFormat": "f3", "frameRate": 29.97}],
                 "mode": "nearest",
                 "dryRun": True,
             },
@@ -411,6 +411,14 @@ class Calls(BusTestCase):
         self.assertEqual((result.verdict, result.adjusted[0].given, result.generation), ("adjusted", 2, {"cam0": 4}))
         self.client.configure([{"device": "cam0", "frameRate": 30}, {"device": "cam1", "controls": {"brightness": 1}}])
         self.assertEqual(len(self.bus.requests[-1]["params"]["changes"]), 2)
+        between = {"minFrameDuration": Fraction(1, 30), "maxFrameDuration": "1/15"}
+        self.client.configure({"device": "cam0", "frameRate": between})
+        self.assertEqual(
+            self.bus.requests[-1]["params"]["changes"][0]["frameRate"],
+            {"minFrameDuration": "1/30", "maxFrameDuration": "1/15"},
+        )
+        with self.assertRaisesRegex(ValueError, "30 for a frame duration"):
+            self.client.configure("cam0", frameRate="1/30")
         self.client.set("cam0", {"brightness": 1}, contrast=2)
         self.assertEqual(
             self.bus.requests[-1]["params"], {"device": "cam0", "controls": {"brightness": 1, "contrast": 2}}

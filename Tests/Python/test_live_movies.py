@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import camerabus
@@ -69,6 +70,13 @@ class Movies(LiveTestCase):
             self.client.record(self.first, path=path)
         with self.assertRaises(camerabus.NotRecording):
             again.pause()
+
+    def test_a_rate_is_frames_per_second(self) -> None:
+        for fps in ("15000/1001", Fraction(15000, 1001)):
+            with self.client.record(self.first, path=self.folder / "film.mkv", codec="h264", fps=fps) as movie:
+                next(state for state in movie.states(TIMEOUT) if state.frames > 3)
+            self.assertEqual(self.streams(movie.path)[0]["avg_frame_rate"], "15000/1001")
+            (self.folder / "film.mkv").unlink()
 
     def test_a_limit_ends_it_and_is_waited_for(self) -> None:
         movie = self.client.record(self.first, path=self.folder / "a.mkv", duration=2)

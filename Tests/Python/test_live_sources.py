@@ -9,6 +9,7 @@ import sys
 import time
 import unittest
 from contextlib import closing
+from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -28,6 +29,14 @@ except ImportError:
 class Sources(LiveTestCase):
     def gone(self, device: str) -> bool:
         return device not in [one.id for one in self.client.devices()]
+
+    def test_a_rate_is_frames_per_second(self) -> None:
+        for fps in (Fraction(30000, 1001), "30000/1001", 29.97, "29.97", Decimal("29.97")):
+            with self.client.create_source("Film", 64, 48, "gray", fps=fps) as source:
+                rates = self.client.formats(source.device)[0].frameRates
+                self.assertEqual([rate.minFrameDuration for rate in rates], [Fraction(1001, 30000)], fps)
+        with self.assertRaisesRegex(ValueError, "30 for a frame duration of 1/30 s"):
+            self.client.create_source("Film", 64, 48, "gray", fps="1/30")
 
     def test_frames_are_what_was_sent_and_when(self) -> None:
         with self.client.create_source("A test", 64, 48, "gray", fps=25) as source:

@@ -13,7 +13,7 @@ from unittest import mock
 
 import grammar
 import vectors
-from camerabus import CaptureError, Frame, FrameSet, PreviewLayout, Reply, Sound, errors, video_orientation
+from camerabus import CaptureError, Frame, FrameSet, PreviewLayout, Reply, Sound, errors, rates, video_orientation
 from camerabus.core import decode_reply, encode_request
 from camerabus.finding import candidates
 from camerabus.formats import FormatExtensions
@@ -45,6 +45,19 @@ class Vectors(unittest.TestCase):
 
     def run_device_ids(self, case: dict[str, Any]) -> None:
         self.assertEqual(grammar.is_device(vectors.frame(case["frames"][0])), case["valid"])
+
+    def run_frame_rates(self, case: dict[str, Any]) -> None:
+        if case["valid"]:
+            rate = rates.frame_rate(case["rate"])
+            self.assertEqual(f"{rate.numerator}/{rate.denominator}", case["expect"]["fraction"])
+            self.assertEqual(rates.wire(case["rate"]), case["expect"]["wire"])
+            if rate >= 1:
+                self.assertEqual(rates.wire(rate), case["expect"]["wire"])
+            return
+        with self.assertRaises(ValueError) as caught:
+            rates.frame_rate(case["rate"])
+        for name in case["expect"].get("names", ()):
+            self.assertIn(f" {name} for", str(caught.exception))
 
     def run_renditions(self, case: dict[str, Any]) -> None:
         wish = grammar.rendition(vectors.frame(case["frames"][0]))

@@ -30,6 +30,25 @@ import Testing
         }
     }
 
+    @Test(arguments: Vectors.cases("frame-rates"))
+    func frameRate(_ vector: VectorCase) throws {
+        let value = try #require(vector.json["rate"])
+        let result = Result { () throws(BusError) in try FrameRate(json: value, path: "frameRate") }
+        switch result {
+        case .success(let rate):
+            try #require(vector.isValid)
+            #expect("\(rate.frames)/\(rate.seconds)" == vector.expect["fraction"]?.string)
+            #expect(rate.json == vector.expect["wire"])
+            #expect(try FrameRate(json: rate.json, path: "") == rate)
+        case .failure(let error):
+            #expect(!vector.isValid, "\(error.message)")
+            #expect(error.reason == .invalidParams && error.data["path"] == "frameRate")
+            for name in vector.expect["names"]?.array ?? [] {
+                #expect(error.message.contains(" \(name.string ?? "") for"), "\(error.message)")
+            }
+        }
+    }
+
     @Test(arguments: Vectors.cases("device-ids"))
     func deviceID(_ vector: VectorCase) throws {
         #expect(DeviceID.isValid(utf8: try vector.frame()) == vector.isValid)

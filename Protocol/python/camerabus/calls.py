@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any, Mapping, Sequence, TypeAlias
 
 from .core import Call, given
 from .errors import ProtocolError
+from .rates import FrameRate, member
 from .values import Configuration, Control, Device, Format, Locks, Usage, read, read_list
 
 #: `"f3"`, {pixelFormat?, width, height}, or of a microphone {sampleFormat?, rate?, channels?}.
 FormatWish: TypeAlias = str | Mapping[str, Any]
-#: Frames a second as a number or an exact fraction, or a frame duration as text (`"1/30"`).
-FrameRateWish: TypeAlias = float | Fraction | str
+#: Frames a second, or {minFrameDuration?, maxFrameDuration?}: any rate between two frame durations, in seconds.
+FrameRateWish: TypeAlias = FrameRate | Mapping[str, Any]
 
 
 def devices(media: str | None, type: str | None, position: str | None) -> Call[list[Device]]:
@@ -69,7 +69,7 @@ def changes(
     elif activeFormat is not None or frameRate is not None or controls is not None:
         raise TypeError("activeFormat, frameRate and controls need the id of one device; otherwise put them into each change")
     batch = [wanted] if isinstance(wanted, Mapping) else wanted
-    return [{name: _wire(value) for name, value in change.items() if value is not None} for change in batch]
+    return [member({name: value for name, value in change.items() if value is not None}) for change in batch]
 
 
 def configure(batch: list[dict[str, Any]], mode: str | None, dry_run: bool, token: str | None) -> Call[Configuration]:
@@ -80,11 +80,6 @@ def configure(batch: list[dict[str, Any]], mode: str | None, dry_run: bool, toke
 def set_controls(name: str, controls: Mapping[str, Any], token: str | None) -> Call[Configuration]:
     params = {"device": name, "controls": dict(controls), **given(lock=token)}
     return Call("device.set", params, lambda result: read(Configuration, result))
-
-
-def _wire(value: Any) -> Any:
-    # A rate that is an exact fraction goes as its frame duration, the one exact form on the wire.
-    return f"{value.denominator}/{value.numerator}" if isinstance(value, Fraction) else value
 
 
 def _object(result: Any) -> dict[str, Any]:

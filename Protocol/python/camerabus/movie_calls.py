@@ -14,6 +14,7 @@ from .movie_messages import (
     wishes,
 )  # fmt: skip
 from .movies import AsyncMovie, Movie
+from .rates import FrameRate
 from .steps import run
 
 
@@ -33,7 +34,7 @@ class MovieCalls(Opened):
         codec: str | None = None,
         settings: MovieSettings | None = None,
         fragment: float | None = None,
-        fps: float | None = None,
+        fps: FrameRate | None = None,
         duration: float | None = None,
         max_size: int | None = None,
         min_free: int | None = None,
@@ -99,7 +100,7 @@ class MovieCalls(Opened):
         codec: str | None = None,
         settings: MovieSettings | None = None,
         fragment: float | None = None,
-        fps: float | None = None,
+        fps: FrameRate | None = None,
         duration: float | None = None,
         max_size: int | None = None,
         min_free: int | None = None,
@@ -196,7 +197,7 @@ class AsyncMovieCalls(AsyncOpened):
         codec: str | None = None,
         settings: MovieSettings | None = None,
         fragment: float | None = None,
-        fps: float | None = None,
+        fps: FrameRate | None = None,
         duration: float | None = None,
         max_size: int | None = None,
         min_free: int | None = None,
@@ -237,7 +238,7 @@ class AsyncMovieCalls(AsyncOpened):
         codec: str | None = None,
         settings: MovieSettings | None = None,
         fragment: float | None = None,
-        fps: float | None = None,
+        fps: FrameRate | None = None,
         duration: float | None = None,
         max_size: int | None = None,
         min_free: int | None = None,

@@ -10,6 +10,7 @@ from typing import Any, Mapping, TypeAlias
 from .calls import _object
 from .core import Call, Core, given
 from .errors import ProtocolError
+from .rates import FrameRate, wire
 from .steps import Steps
 from .values import Holder, _map, _of, _raw, _tuple, read, read_list
 
@@ -144,7 +145,7 @@ def wishes(
     codec: str | None,
     settings: MovieSettings | None,
     fragment: float | None,
-    fps: float | None,
+    fps: FrameRate | None,
     duration: float | None,
     max_size: int | None,
     min_free: int | None,
@@ -167,9 +168,9 @@ def wishes(
         **given(
             **subject, microphone=microphone, orientation=orientation,
             path=None if path is None else os.path.abspath(path), name=name, url=url, fileType=file_type, codec=codec,
-            settings=None if settings is None else dict(settings), frameRate=fps, maxFileSize=max_size,
-            continueAfterCrash=resilient, detached=detached, take=take, stabilization=stabilization,
-            whenDenied=when_denied, eachCamera=each_camera,
+            settings=None if settings is None else dict(settings), frameRate=None if fps is None else wire(fps),
+            maxFileSize=max_size, continueAfterCrash=resilient, detached=detached, take=take,
+            stabilization=stabilization, whenDenied=when_denied, eachCamera=each_camera,
         ),  # fmt: skip
         # As the bus has it.
         **({} if smooth_focus else {"smoothAutoFocus": False}),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Generator, Mapping, Self, Sequence, TypeAlias
 
+from . import rates
 from .calls import _object
 from .closing import first_error
 from .core import AsyncOpened, Call, Core, Opened, given
@@ -151,7 +152,7 @@ class SessionBase:
         self._learn((yield from self._core.ask_for(call, undo, timeout)))
 
     def _can_add(self, action: SessionAction, timeout: float | None) -> Steps[CanAdd]:
-        params = {"session": self.id, "action": dict(action)}
+        params = {"session": self.id, "action": _action(action)}
         return (
             yield from self._core.ask(
                 Call("session.canAdd", params, lambda result: read(CanAdd, result), True), timeout
@@ -202,12 +203,16 @@ def wishes(
     """The params of `session.create`."""
     params: dict[str, Any] = {}
     if inputs is not None:
-        params["inputs"] = [each if isinstance(each, str) else dict(each) for each in inputs]
+        params["inputs"] = [rates.member(each) for each in inputs]
     if isinstance(outputs, (str, Mapping)):
         outputs = [outputs]  # one
     if outputs is not None:
-        params["outputs"] = [each if isinstance(each, str) else dict(each) for each in outputs]
+        params["outputs"] = [rates.member(each) for each in outputs]
     return {**params, **given(preset=preset, priority=priority or None, name=name, detached=detached)}
+
+
+def _action(action: SessionAction) -> dict[str, Any]:
+    return {name: rates.member(value) for name, value in action.items()}
 
 
 class Session(SessionBase):
@@ -225,7 +230,7 @@ class Session(SessionBase):
         self, *actions: SessionAction, lock: LockBase | str | None = None, timeout: float | None = None
     ) -> SessionAnswer:
         """Carries out all actions, or none: `session.configure({"addOutput": "preview"}, {"preset": "640x480"})`."""
-        params = {"actions": [dict(action) for action in actions], **self._token(lock)}
+        params = {"actions": [_action(action) for action in actions], **self._token(lock)}
         return run(self._ask("configure", params, timeout))
 
     def can_add(self, action: SessionAction, timeout: float | None = None) -> CanAdd:
@@ -318,7 +323,7 @@ class AsyncSession(SessionBase):
     async def configure(
         self, *actions: SessionAction, lock: LockBase | str | None = None, timeout: float | None = None
     ) -> SessionAnswer:
-        params = {"actions": [dict(action) for action in actions], **self._token(lock)}
+        params = {"actions": [_action(action) for action in actions], **self._token(lock)}
         return await self._run(self._ask("configure", params, timeout))
 
     async def can_add(self, action: SessionAction, timeout: float | None = None) -> CanAdd:

@@ -14,7 +14,6 @@ import socket
 import struct
 import time
 from dataclasses import dataclass
-from fractions import Fraction
 from types import TracebackType
 from typing import Any, Generator, Self
 
@@ -24,6 +23,7 @@ from .core import AsyncOpened, Call, Core, Opened
 from .errors import CaptureError, DeviceNotFound, ProtocolError
 from .formats import FormatExtensions
 from .frame import DOUBLE, SINGLE
+from .rates import FrameRate, wire
 from .steps import Runner, Steps, run
 from .values import Timestamp
 
@@ -51,7 +51,7 @@ def _create(
     width: int,
     height: int,
     format: str,
-    fps: float | Fraction | str | None,
+    fps: FrameRate | None,
     extensions: FormatExtensions | None,
     orientation: int,
     mirrored: bool,
@@ -65,10 +65,8 @@ def _create(
         "name": name,
         "format": {"pixelFormat": FORMATS.get(format, format), "width": width, "height": height, **stated},
     }
-    if isinstance(fps, Fraction):
-        params["frameRate"] = f"{fps.denominator}/{fps.numerator}"
-    elif fps is not None:
-        params["frameRate"] = fps
+    if fps is not None:
+        params["frameRate"] = wire(fps)
     return Call("source.create", params, _object)
 
 
@@ -326,7 +324,7 @@ class SourceMethods(Opened):
         height: int,
         format: str = "bgr",
         *,
-        fps: float | Fraction | str | None = None,
+        fps: FrameRate | None = None,
         extensions: FormatExtensions | None = None,
         orientation: int = 0,
         mirrored: bool = False,
@@ -357,7 +355,7 @@ class AsyncSourceMethods(AsyncOpened):
         height: int,
         format: str = "bgr",
         *,
-        fps: float | Fraction | str | None = None,
+        fps: FrameRate | None = None,
         extensions: FormatExtensions | None = None,
         orientation: int = 0,
         mirrored: bool = False,

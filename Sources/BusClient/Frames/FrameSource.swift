@@ -101,13 +101,13 @@ extension Client {
     ///   - pixelFormat: `BGR3`, `RGB3`, `GREY`, `YUYV`, `UYVY`, `NV12`, `YU12`, `MJPG`, or a format of single samples
     ///     of 8 to 16 bits: grey (`Y10`, `Y12`, `Y14`, `Y16`), depth (`Z16`) or Bayer (`RGGB`, `RG10`, …). Samples of
     ///     more than 8 bits have two bytes, the lower one first.
-    ///   - framesPerSecond: what it tells of its rate; nil: nothing.
+    ///   - frameRate: what it tells of its rate; nil: nothing.
     ///   - extensions: what it states about its pictures: colours, shape of the pixels, clean part, metres of a step of
     ///     depth; nil: what a webcam has. The rate and the bits are not taken from it.
     ///   - orientation: degrees clockwise that its pictures have to be turned to be upright: 0, 90, 180 or 270.
     ///   - isMirrored: left and right have to be exchanged after that.
     public func createSource(
-        _ name: String, pixelFormat: String, width: Int, height: Int, framesPerSecond: Double? = nil,
+        _ name: String, pixelFormat: String, width: Int, height: Int, frameRate: FrameRate? = nil,
         extensions: FormatExtensions? = nil, orientation: Int = 0, isMirrored: Bool = false,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> FrameSource {
@@ -118,7 +118,7 @@ extension Client {
         if orientation != 0 { format["orientation"] = JSONValue(orientation) }
         if isMirrored { format["mirrored"] = true }
         var params: [String: JSONValue] = ["name": .string(name), "format": .object(format)]
-        if let framesPerSecond { params["frameRate"] = .number(framesPerSecond) }
+        if let frameRate { params["frameRate"] = frameRate.json }
         let answer = try await patientCall("source.create", .object(params), timeout: timeout) { made in
             made["device"].map { [("source.delete", ["device": $0])] } ?? []
         }

@@ -127,6 +127,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case movieGroups
     /// When pictures are shown that come in the order in which they are decoded: `presentation` in headers and rings.
     case presentationTimes
+    /// `frameRate` as a string is a rate, `"30000/1001"`; before, it was a frame duration.
+    case rateFractions
     /// The camera control `cropRectangle`: which part of its picture the sensor takes.
     case cropRectangle
 }

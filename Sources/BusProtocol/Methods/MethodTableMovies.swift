@@ -76,8 +76,8 @@ extension MethodTable {
                     .number(min: 100, max: 600_000).described("Milliseconds that a power cut may lose; 10000.")),
                 .optional(
                     "frameRate",
-                    .number(min: 0.01, max: 1000).described(
-                        "A constant number of frames per second. Absent: each frame has its true time.")),
+                    Schema.reference("FrameRate").described(
+                        "A constant number of frames per second, 0.01 to 1000. Absent: each frame has its true time.")),
                 .optional("maxDuration", .number(min: 1, max: 9_000_000_000).described("Milliseconds.")),
                 .optional("maxFileSize", .integer(min: 1).described("Bytes.")),
                 .optional(

@@ -32,8 +32,7 @@ extension MethodTable {
                         ] + Schema.colors + Schema.shape)),
                 .optional(
                     "frameRate",
-                    .anyOf([.number(min: 0.000001, max: 1_000_000), .reference("FrameDuration")]).described(
-                        "Frames a second, or exactly as frame duration; absent: they come when they come.")),
+                    Schema.reference("FrameRate").described("Absent: frames come when they come.")),
             ]),
             result: .object(
                 [

@@ -36,8 +36,12 @@ extension Schema {
             "A format by its id in device.formats (a bare string, or {id}), or by size and, if it matters, pixel "
                 + "format; of a microphone by sample format, rate and channels."
         ),
+        "FrameRate": .anyOf([.number(min: 0.000001, max: 1_000_000), .string(minLength: 1, maxLength: 64)]).described(
+            "Frames a second: a number, or the same in a string, also as a fraction, \"30000/1001\". A fraction below "
+                + "1 is refused, as it can be a frame duration."
+        ),
         "FrameRateWish": .anyOf([
-            .number(min: 0.000001, max: 1_000_000), .reference("FrameDuration"),
+            .number(min: 0.000001, max: 1_000_000), .string(minLength: 1, maxLength: 64),
             .object([
                 .required("minFrameDuration", .reference("FrameDuration")),
                 .optional("maxFrameDuration", .reference("FrameDuration")),
@@ -47,8 +51,7 @@ extension Schema {
                 .required("maxFrameDuration", .reference("FrameDuration")),
             ]),
         ]).described(
-            "Frames a second (a number), or exactly as frame duration (a string), or any rate between two frame "
-                + "durations."
+            "Frames a second, as FrameRate has them, or any rate between two frame durations."
         ),
         "ControlValue": .anyOf([
             .boolean, .number(), .string(maxLength: 4096), .array(of: .integer(), max: 65536), .null,

@@ -210,7 +210,7 @@ extension Schema {
                 )),
         .optional("width", Schema.integer(min: 0, max: 16384).orNull),
         .optional("height", Schema.integer(min: 0, max: 16384).orNull),
-        .optional("frameRate", Schema.number(min: 0.000001, max: 100_000).orNull),
+        .optional("frameRate", Schema.reference("FrameRate").orNull.described("At most 100000.")),
         .optional("quality", Schema.integer(min: 1, max: 100).orNull),
         .optional("rate", Schema.integer(min: 4000, max: 384_000).orNull.described("Of audioData: frames a second.")),
         .optional("channels", Schema.integer(min: 1, max: 8).orNull.described("Of audioData.")),

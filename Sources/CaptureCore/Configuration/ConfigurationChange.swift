@@ -53,26 +53,22 @@ public enum FormatRequest: Hashable, Sendable {
 
 /// The frame rate that somebody asks for (`frameRate`).
 public enum FrameRateRequest: Hashable, Sendable {
-    /// Frames a second: `30`, `29.97`. Meant as people say it, so a rate within two parts in ten thousand is that rate.
-    case rate(Double)
-    /// The time of one frame: `"1/30"`.
-    case duration(FrameDuration)
+    /// Frames a second: `30`, `29.97`, `"30000/1001"`. Meant as people say it, so a rate within two parts in ten
+    /// thousand is that rate.
+    case rate(FrameRate)
     /// {minFrameDuration?, maxFrameDuration?}: any rate between, AVFoundation's `activeVideoMinFrameDuration` and
     /// `activeVideoMaxFrameDuration`. Equal ones are that duration.
     case range(min: FrameDuration?, max: FrameDuration?)
 
+    /// Just this time from one frame to the next.
+    public static func duration(_ duration: FrameDuration) -> Self { .range(min: duration, max: duration) }
+
     static func parse(_ json: JSONValue, path: String) throws(BusError) -> Self {
-        if let rate = json.double {
-            guard FrameDuration(framesPerSecond: rate) != nil else {
-                throw .invalidParams(path, "must be a number of frames per second, above 0 and at most 1000000")
-            }
-            return .rate(rate)
-        }
-        if json.string != nil { return .duration(try FrameDuration(json: json, path: path)) }
+        if json.double != nil || json.string != nil { return .rate(try FrameRate(json: json, path: path)) }
         guard json.object != nil else {
             throw .invalidParams(
                 path,
-                "must be frames per second, a duration such as \"1/30\", or {minFrameDuration, maxFrameDuration}, not "
+                "must be frames per second (a number, or \"30000/1001\") or {minFrameDuration, maxFrameDuration}, not "
                     + "\(json.typeName)"
             )
         }
@@ -89,8 +85,7 @@ public enum FrameRateRequest: Hashable, Sendable {
 
     public var json: JSONValue {
         switch self {
-        case .rate(let rate): Int64(exactly: rate).map(JSONValue.integer) ?? .number(rate)
-        case .duration(let duration): duration.json
+        case .rate(let rate): rate.number
         case .range(let min, let max): .members(["minFrameDuration": min?.json, "maxFrameDuration": max?.json])
         }
     }

@@ -68,7 +68,7 @@ public struct DeviceSettings: Hashable, Sendable {
         }
         let change = JSONValue.members([
             "device": .string(device), "activeFormat": format?.request(in: formats ?? []).json,
-            "frameRate": frameDuration?.json,
+            "frameRate": frameDuration.map { FrameRateRequest.duration($0).json },
             "controls": values.isEmpty ? .none : .some(.object(values)),
         ])
         return (change, leftOut)

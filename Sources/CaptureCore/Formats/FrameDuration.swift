@@ -1,3 +1,5 @@
+public import BusProtocol
+
 /// The time from one frame to the next in seconds, as a fraction: 30000/1001 frames a second are `1001/30000`.
 ///
 /// AVFoundation's `CMTime` frame duration; V4L2's `timeperframe`. Always positive and in lowest terms.
@@ -23,17 +25,8 @@ public struct FrameDuration: Hashable, Sendable, Comparable, CustomStringConvert
         denominator = max(1, framesPerSecond)
     }
 
-    /// The duration at that rate, exact to a millionth of a frame a second; 29.97, 59.94 and their like become the NTSC
-    /// fractions.
-    public init?(framesPerSecond rate: Double) {
-        guard rate.isFinite, rate >= 0.000001, rate <= 1_000_000 else { return nil }
-        let ntsc = (rate * 1.001).rounded()
-        if rate != rate.rounded(), abs(ntsc / 1.001 - rate) < 0.005, [24, 30, 48, 60, 120, 240].contains(ntsc) {
-            self.init(1001, Int(ntsc) * 1000)
-        } else {
-            self.init(1_000_000, Int((rate * 1_000_000).rounded()))
-        }
-    }
+    /// The duration at that rate.
+    public init(_ rate: FrameRate) { (numerator, denominator) = (rate.seconds, rate.frames) }
 
     /// Reads `1/30`.
     public init?(_ text: String) {

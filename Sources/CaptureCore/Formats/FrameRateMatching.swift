@@ -77,9 +77,7 @@ struct FrameRateMatch {
     init(_ request: FrameRateRequest, in ranges: [FrameRateRange], present: FrameDuration?) {
         switch request {
         case .rate(let rate):
-            self = FrameDuration(framesPerSecond: rate).map { Self($0, in: ranges, tolerance: 2e-4) } ?? .none
-        case .duration(let duration):
-            self.init(duration, in: ranges, tolerance: 0)
+            self.init(FrameDuration(rate), in: ranges, tolerance: 2e-4)
         case .range(let low, let high):
             if let low, low == high {
                 self.init(low, in: ranges, tolerance: 0)

@@ -10,6 +10,7 @@ public struct MovieOptions: Hashable, Sendable {
     public var fragmentInterval: Int64
     /// Frames a second, equally far apart; nil: each has its own time.
     public var frameRate: Double?
+    private static let frameRates = 0.01...1000.0
     public var limits: MovieRequest.Limits
     /// What it belongs to; nil: something new.
     public var take: String?
@@ -46,7 +47,13 @@ public struct MovieOptions: Hashable, Sendable {
             throw .invalidParams("codec", "an MP4 file can't hold \(what); use mkv or mov")
         }
         fragmentInterval = Self.milliseconds(params["fragmentInterval"]) ?? MovieRequest.usualFragmentInterval
-        frameRate = params["frameRate"]?.double
+        frameRate = try params["frameRate"].map { (json) throws(BusError) in
+            let rate = try FrameRate(json: json, path: "frameRate").framesPerSecond
+            guard Self.frameRates.contains(rate) else {
+                throw .invalidParams("frameRate", "must be from 0.01 to 1000 frames per second")
+            }
+            return rate
+        }
         limits = MovieRequest.Limits(
             maxDuration: Self.milliseconds(params["maxDuration"]), maxFileSize: params["maxFileSize"]?.integer,
             minFreeDiskSpace: minFreeDiskSpace.map { max($0, params["minFreeDiskSpace"]?.integer ?? 0) })

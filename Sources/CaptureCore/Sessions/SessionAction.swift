@@ -184,8 +184,9 @@ public enum SessionAction: Hashable, Sendable {
             options.dimensions = .set(size)
         }
         options.frameRate = try setting(&reader, "frameRate") { json, path throws(BusError) in
-            guard let rate = json.double, rate >= 0.000001, rate <= 100_000 else {
-                throw .invalidParams(path, "must be a number of frames per second, above 0 and at most 100000")
+            let rate = try FrameRate(json: json, path: path).framesPerSecond
+            guard rate <= Double(Rendition.maxRate) else {
+                throw .invalidParams(path, "must be at most \(Rendition.maxRate) frames per second")
             }
             return rate
         }

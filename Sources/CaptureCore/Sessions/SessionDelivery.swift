@@ -151,8 +151,7 @@ extension FrameRateRequest {
     /// The frame durations that do.
     fileprivate var bounds: FrameDurationBounds {
         switch self {
-        case .rate(let rate): FrameDuration(framesPerSecond: rate).map(FrameDurationBounds.init(constant:)) ?? .init()
-        case .duration(let duration): FrameDurationBounds(constant: duration)
+        case .rate(let rate): FrameDurationBounds(constant: FrameDuration(rate))
         case .range(let min, let max): FrameDurationBounds(min: min, max: max)
         }
     }
@@ -160,8 +159,7 @@ extension FrameRateRequest {
     /// The highest rate that is asked for.
     fileprivate var shortest: FrameDuration? {
         switch self {
-        case .rate(let rate): FrameDuration(framesPerSecond: rate)
-        case .duration(let duration): duration
+        case .rate(let rate): FrameDuration(rate)
         case .range(let min, let max): min ?? max
         }
     }

@@ -17,6 +17,10 @@ extension SessionInput {
         var members = json.object ?? [:]
         // Those before this version had cameras only.
         let mediaType = members.removeValue(forKey: "mediaType")?.string.flatMap(MediaType.init(rawValue:))
+        // Those before this version wrote durations as "1/30".
+        if let duration = members["frameRate"]?.string {
+            members["frameRate"] = FrameRateRequest.duration(try FrameDuration(json: .string(duration))).json
+        }
         self = try SessionAction.input(.object(members), "")
         self.mediaType = mediaType ?? .video
     }

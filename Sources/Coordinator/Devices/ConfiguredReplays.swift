@@ -1,4 +1,6 @@
+import BusProtocol
 public import CaptureCore
+import JSON
 import LinuxIO
 public import Settings
 
@@ -15,11 +17,22 @@ extension Configuration {
         }
         let name = try entry.string("name") ?? ReplayDescription.name(of: path)
         let loops = try entry.boolean("loop") ?? true
-        var duration: FrameDuration?
-        if let rate = try entry.number("fps", 0.01...1000) { duration = FrameDuration(framesPerSecond: rate) }
+        let duration = try frameDuration(entry.json("fps"))
         let maxGap = try entry.number("max_gap", 0.001...3600).map { Int64($0 * 1_000_000_000) }
         return try checked(
             ReplayDescription(name: name, path: path, loops: loops, frameDuration: duration, maxGap: maxGap), others)
+    }
+
+    // A number, or a string such as "30000/1001".
+    private static func frameDuration(_ rate: JSONValue?) throws(ParseError) -> FrameDuration? {
+        guard let rate else { return nil }
+        do throws(BusError) {
+            let rate = try FrameRate(json: rate, path: "replay.fps")
+            if (0.01...1000).contains(rate.framesPerSecond) { return FrameDuration(rate) }
+        } catch {
+            throw ParseError(description: error.message)
+        }
+        throw ParseError(description: "replay.fps must be from 0.01 to 1000")
     }
 
     static func checked(

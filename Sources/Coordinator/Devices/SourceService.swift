@@ -92,12 +92,8 @@ final class SourceService: MethodService {
         var description = FormatDescription(
             pixelFormat: pixelFormat, dimensions: Dimensions(width: width, height: height))
         if let flaw = description.take(format ?? .null) { throw .invalidParams("format.\(flaw.member)", flaw.why) }
-        if let rate = call.params["frameRate"] {
-            description.frameDuration =
-                rate.string.flatMap { FrameDuration($0) } ?? rate.double.flatMap { FrameDuration(framesPerSecond: $0) }
-            if description.frameDuration == nil {
-                throw .invalidParams("frameRate", "must be frames per second, or a duration such as \"1/30\"")
-            }
+        description.frameDuration = try call.params["frameRate"].map { (json) throws(BusError) in
+            FrameDuration(try FrameRate(json: json, path: "frameRate"))
         }
         let source = ClientSource(name: name, description: description, owner: clients.holder(call.caller))
         guard source.layout != nil else {

@@ -16,7 +16,7 @@ extension SessionRegistry {
         let formats = workers[device]?.formats ?? []
         let change = JSONValue.members([
             "device": .string(device), "activeFormat": wish.format.request(id: wish.formatID, in: formats).json,
-            "frameRate": wish.frameDuration?.json,
+            "frameRate": wish.frameDuration.map { FrameRateRequest.duration($0).json },
         ])
         let wait = { [weak self] (ticket: UInt64) in
             // For a call that is under way it is waited without a word.

@@ -194,8 +194,12 @@ enum Adjustments {
         return "\(name): \(ValueText.plain(given)) instead of \(ValueText.plain(asked))\(why)"
     }
 
+    // A rate, a duration, or two durations.
     private static func rate(_ value: JSONValue?) -> String {
-        value?.double.map(ValueText.rate) ?? ValueText.rate(ofDuration: value)
+        if let rate = value?.double { return ValueText.rate(rate) }
+        guard let value, value.object != nil else { return ValueText.rate(ofDuration: value) }
+        let rates = ["maxFrameDuration", "minFrameDuration"].map { ValueText.rate(ofDuration: value[$0]) }
+        return rates[0] == rates[1] ? rates[0] : rates.joined(separator: "–")
     }
 
     private static func format(_ value: JSONValue?) -> String {

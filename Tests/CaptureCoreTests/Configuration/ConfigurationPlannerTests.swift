@@ -139,12 +139,12 @@ import Testing
     }
 
     @Test func theNearestRateIsTold() throws {
-        let plan = try plan(#"{"frameRate":"1/20"}"#, mode: .nearest)
+        let plan = try plan(#"{"frameRate":"20/1"}"#, mode: .nearest)
         #expect(plan.frameDuration == duration(1, 15))
         #expect(
             plan.adjustments == [
                 Adjustment(
-                    path: "changes[1].frameRate", asked: "1/20", given: "1/15",
+                    path: "changes[1].frameRate", asked: 20, given: "1/15",
                     why: "This format doesn't have this "
                         + "frame rate.")
             ])

@@ -66,12 +66,18 @@ import Testing
                 ],
                 .mp4, "settings.video"
             ),
-            (["take": "a/b"], .mp4, "take"),
+            (["take": "a/b"], .mp4, "take"), (["frameRate": "1/30"], .mp4, "frameRate"),
+            (["frameRate": 1001], .mp4, "frameRate"),
         ] as [(JSONValue, MovieFileType, String)])
     func refused(_ params: JSONValue, _ fileType: MovieFileType, _ path: String) throws {
         let error = try #require(throws: BusError.self) { try wish(params, fileType) }
         #expect(error.reason == .invalidParams)
         #expect(error.data["path"]?.string == path)
+    }
+
+    @Test(arguments: [25, 29.97, "30000/1001"] as [JSONValue])
+    func `a rate is a number or a fraction`(_ rate: JSONValue) throws {
+        #expect(try wish(["frameRate": rate], .mp4).frameRate == (rate == 25 ? 25 : 30000.0 / 1001))
     }
 
     @Test func `what is recommended is accepted`() throws {

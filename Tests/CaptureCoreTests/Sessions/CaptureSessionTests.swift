@@ -196,7 +196,7 @@ import Testing
 
     @Test func `what is kept is read again`() throws {
         var session = try session(
-            ["addInput": ["device": "back", "activeFormat": ["width": 640, "height": 480], "frameRate": "1/30"]],
+            ["addInput": ["device": "back", "activeFormat": ["width": 640, "height": 480], "frameRate": "60/2"]],
             ["addInput": "small"], ["addOutput": ["type": "preview", "width": 320, "quality": 50, "frameRate": 12.5]],
             ["addOutput": "photo"], ["priority": -5], ["connection": ["output": "preview", "enabled": false]])
         session.name = "name"
@@ -208,6 +208,10 @@ import Testing
         expected.run = SessionRun(isWanted: true, hasStarted: true)
         #expect(read == expected)
         #expect(read.run.state == .starting)
+        // Written by a version whose strings were frame durations.
+        var old = session.keptJSON.object ?? [:]
+        old["inputs"] = [["device": "back", "frameRate": "1001/30000"], ["device": "small"]]
+        #expect(CaptureSession(keptJSON: .object(old))?.inputs.first?.frameRate == .duration(duration(1001, 30000)))
         for name in ["id", "owner", "detached", "preset", "priority", "inputs", "outputs", "connections", "wanted"] {
             var damaged = session.keptJSON.object ?? [:]
             damaged[name] = nil

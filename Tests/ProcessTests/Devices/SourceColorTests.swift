@@ -41,7 +41,7 @@ extension ProcessTests.Films {
                 matrix: matrix.value, range: range == "pc" ? .full : .video))
         stated.pixelAspectRatio = try #require(FormatExtensions.Ratio(64, 45))
         let source = try await client.createSource(
-            "theirs", pixelFormat: "YU12", width: Self.width, height: Self.height, framesPerSecond: 30,
+            "theirs", pixelFormat: "YU12", width: Self.width, height: Self.height, frameRate: FrameRate(30.0),
             extensions: stated)
         let clock = try FrameReader(bus, "cam0", "gray:160x0@30")
         func run(_ arguments: [String]) async throws {

@@ -105,6 +105,7 @@ extension ProcessTests {
             ("[[replay]]", "replay.path"), ("[[replay]]\npath = \"a.mp4\"", "replay.path"),
             ("[[replay]]\npath = \"/a.mp4\"\nlopp = true", "replay.lopp"),
             ("[[replay]]\npath = \"/a.mp4\"\nfps = 0", "replay.fps"),
+            ("[[replay]]\npath = \"/a.mp4\"\nfps = \"1/30\"", "replay.fps"),
             ("[[replay]]\npath = \"/a.mp4\"\nmax_gap = 0", "replay.max_gap"),
             ("[[replay]]\npath = \"/a.mp4\"\n[[replay]]\npath = \"/b/a.mkv\"", "'a'"),
             ("[replay]\npath = \"/a.mp4\"", "[[replay]]"), ("[faults]\ncam0 = 5", "faults.cam0"),

@@ -1,4 +1,5 @@
 import ArgumentParser
+import BusProtocol
 import JSON
 
 /// A format as an argument: a size, `1280x720`, or an id of the format table.
@@ -36,22 +37,11 @@ enum FormatArgument: Hashable {
     }
 }
 
-/// Frames per second as an argument: `30`, `29.97`, or exactly `30000/1001`.
-struct FrameRateArgument: ExpressibleByArgument, Hashable {
-    /// The `frameRate` of a change.
-    var json: JSONValue
-
-    init?(argument: String) {
-        let parts = argument.split(separator: "/", omittingEmptySubsequences: false)
-        if parts.count == 2, let frames = Int64(parts[0]), let seconds = Int64(parts[1]), frames > 0, seconds > 0 {
-            // The protocol has durations: the time from one frame to the next.
-            json = .string("\(seconds)/\(frames)")
-        } else if let whole = Int64(argument), whole > 0 {
-            json = .integer(whole)
-        } else if let rate = Double(argument), rate > 0, rate.isFinite {
-            json = .number(rate)
-        } else {
-            return nil
-        }
+extension FrameRate {
+    /// Frames per second as an argument: `30`, `29.97`, or exactly `30000/1001`.
+    ///
+    /// - Throws: what is wrong with it.
+    init(reading argument: String) throws {
+        do { try self.init(argument) } catch { throw ValidationError("\(error)") }
     }
 }

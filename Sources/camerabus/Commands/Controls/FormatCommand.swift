@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 import JSON
 
 struct FormatCommand: BusCommand {
@@ -54,8 +55,8 @@ struct FormatCommand: BusCommand {
             Frames per second: 30, 29.97, or exactly 30000/1001 (default: the current rate if the format has it, else \
             a rate that it has).
             """,
-            valueName: "rate"))
-    var fps: FrameRateArgument?
+            valueName: "rate"), transform: FrameRate.init(reading:))
+    var fps: FrameRate?
 
     @Option(
         help: ArgumentHelp(

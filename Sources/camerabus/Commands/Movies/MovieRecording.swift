@@ -145,7 +145,7 @@ struct MovieRecording {
         if let microphone = command.microphone { wishes["microphone"] = .string(microphone) }
         if let type = making.type ?? (intoLibrary ? ending : nil) { wishes["fileType"] = .string(type) }
         if let codec = making.codec { wishes["codec"] = .string(codec) }
-        if let fps = making.fps { wishes["frameRate"] = .number(fps) }
+        if let fps = making.fps { wishes["frameRate"] = fps.json }
         if let fragment = making.fragment { wishes["fragmentInterval"] = .number(fragment.value * 1000) }
         if let duration = limits.duration { wishes["maxDuration"] = .number(duration.value * 1000) }
         if let size = limits.maxSize { wishes["maxFileSize"] = .integer(size.value) }

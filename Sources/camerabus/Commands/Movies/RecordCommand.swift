@@ -159,8 +159,9 @@ struct RecordingOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "A constant number of frames per second (default: each frame at its true time).", valueName: "rate"))
-    var fps: Double?
+            "A constant number of frames per second: 25, 29.97, 30000/1001 (default: each frame at its true time).",
+            valueName: "rate"), transform: FrameRate.init(reading:))
+    var fps: FrameRate?
 
     @Option(
         parsing: .unconditional,
@@ -207,8 +208,8 @@ struct RecordingOptions: ParsableArguments {
             throw ValidationError(
                 "--bit-rate is only for H.264. Pictures that are stored unchanged keep their bit rate.")
         }
-        if let fps, !(fps > 0 && fps <= 1000) {
-            throw ValidationError("--fps takes a number greater than 0, up to 1000.")
+        if let fps, !(0.01...1000).contains(fps.framesPerSecond) {
+            throw ValidationError("--fps takes a rate from 0.01 to 1000.")
         }
         if let fragment, fragment.value < 0.1 { throw ValidationError("--fragment takes 0.1 seconds or more.") }
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 import JSON
 
 /// Completes ids of sessions by asking the bus.
@@ -57,8 +58,10 @@ extension SessionCommand {
             transform: FormatArgument.init(reading:))
         var size: FormatArgument?
 
-        @Option(parsing: .unconditional, help: ArgumentHelp("The frames per second.", valueName: "rate"))
-        var fps: FrameRateArgument?
+        @Option(
+            parsing: .unconditional, help: ArgumentHelp("Frames per second: 30, 29.97, 30000/1001.", valueName: "rate"),
+            transform: FrameRate.init(reading:))
+        var fps: FrameRate?
 
         @Option(
             name: .customLong("mic"),
