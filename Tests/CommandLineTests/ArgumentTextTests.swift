@@ -48,6 +48,17 @@ import Testing
         }
     }
 
+    @Test func `times are seconds or fractions of them`() throws {
+        let control = CameraControlValueText(["name": "exposureDuration", "type": "number", "unit": "s"])
+        #expect(try control.value(try ControlAssignment(reading: "exposureDuration=1/100").value) == 0.01)
+        #expect(try control.value(0.01) == 0.01)
+        for wrong: JSONValue in ["1/0", "1/", "/100", "1/2/3", "-1/100", "fast"] {
+            #expect(throws: Failure.self) { try control.value(wrong) }
+        }
+        let position = CameraControlValueText(["name": "lensPosition", "type": "number"])
+        #expect(throws: Failure.self) { try position.value("1/2") }
+    }
+
     @Test func `formats are sizes or ids`() throws {
         for size in ["1280x720", "1280X720", "1280×720"] {
             #expect(try FormatArgument(reading: size) == .size(width: 1280, height: 720))

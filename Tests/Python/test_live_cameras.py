@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+from fractions import Fraction
 
 import camerabus
 from live import Image, LiveTestCase, RUNTIME_DIR, TIMEOUT
@@ -50,6 +51,13 @@ class CameraControls(LiveTestCase):
         self.assertEqual(controls["exposure_time_absolute"], 200)
         with self.assertRaises(camerabus.ControlOutOfRange):
             self.client.set(self.first, exposureDuration=100)
+        for exposure in ("1/100", Fraction(1, 100)):
+            applied = self.client.set(self.first, exposureDuration=exposure).applied[self.first]["controls"]
+            self.assertEqual(applied["exposureDuration"], 0.01)
+            with self.client.lock(self.first):
+                change = {"device": self.first, "controls": {"exposureDuration": exposure}}
+                applied = self.client.configure(change).applied[self.first]["controls"]
+            self.assertEqual(applied["exposureDuration"], 0.01)
         with self.assertRaises(camerabus.ControlReadOnly):
             self.client.set(self.first, adjustingFocus=True)
         self.client.set(self.first, whiteBalanceMode="continuousAutoWhiteBalance")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Mapping, Sequence, TypeAlias
 
 from .core import Call, given
@@ -69,7 +70,7 @@ def changes(
     elif activeFormat is not None or frameRate is not None or controls is not None:
         raise TypeError("activeFormat, frameRate and controls need the id of one device; otherwise put them into each change")
     batch = [wanted] if isinstance(wanted, Mapping) else wanted
-    return [member({name: value for name, value in change.items() if value is not None}) for change in batch]
+    return [_change({name: value for name, value in change.items() if value is not None}) for change in batch]
 
 
 def configure(batch: list[dict[str, Any]], mode: str | None, dry_run: bool, token: str | None) -> Call[Configuration]:
@@ -78,8 +79,17 @@ def configure(batch: list[dict[str, Any]], mode: str | None, dry_run: bool, toke
 
 
 def set_controls(name: str, controls: Mapping[str, Any], token: str | None) -> Call[Configuration]:
-    params = {"device": name, "controls": dict(controls), **given(lock=token)}
+    params = {"device": name, "controls": _values(controls), **given(lock=token)}
     return Call("device.set", params, lambda result: read(Configuration, result))
+
+
+def _change(change: dict[str, Any]) -> dict[str, Any]:
+    controls = change.get("controls")
+    return member({**change, "controls": _values(controls)} if isinstance(controls, Mapping) else change)
+
+
+def _values(controls: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: float(value) if isinstance(value, Fraction) else value for name, value in controls.items()}
 
 
 def _object(result: Any) -> dict[str, Any]:

@@ -53,8 +53,13 @@ struct CameraControlParser {
             }
             return (.flag(flag), nil)
         case .number(let minimum, let maximum, let values):
-            guard let asked = json.double, asked.isFinite else {
-                throw .invalidParams(path, "must be a number, not \(json.typeName)")
+            let isTime = name.unit == "s"
+            guard let asked = json.double ?? (isTime ? Self.seconds(json) : nil), asked.isFinite else {
+                throw .invalidParams(
+                    path,
+                    isTime && json.string != nil
+                        ? "must be seconds, as a number or as a fraction such as \"1/100\""
+                        : "must be a number, not \(json.typeName)")
             }
             let (value, why) = try fitted(name, asked, minimum, maximum, values)
             return (.number(value), why)
@@ -79,6 +84,9 @@ struct CameraControlParser {
             return (.rectangle(rectangle), nil)
         }
     }
+
+    // A fraction, as exposures are written: 1/100.
+    private static func seconds(_ json: JSONValue) -> Double? { json.string.flatMap { FrameDuration($0)?.seconds } }
 
     private static func flag(_ json: JSONValue) -> Bool? {
         switch json.integer {

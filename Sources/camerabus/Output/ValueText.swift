@@ -45,6 +45,13 @@ enum ValueText {
         return rest % 10 == 0 ? "\(whole).\(rest / 10)" : "\(whole).\(rest < 10 ? "0" : "")\(rest)"
     }
 
+    /// `1/100`; nil: it is none.
+    static func fraction(_ text: String) -> Double? {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false).compactMap { Int32($0) }
+        guard parts.count == 2, parts[0] > 0, parts[1] > 0, text.contains("/") else { return nil }
+        return Double(parts[0]) / Double(parts[1])
+    }
+
     /// Frames a second of a duration `"1/30"`.
     static func rate(ofDuration duration: JSONValue?) -> String {
         let parts = duration?.string?.split(separator: "/").compactMap { Double($0) } ?? []

@@ -167,6 +167,15 @@ private enum Knobs {
         #expect(plan.implied.count == 6 && plan.words == ["exposureMode": "custom"] && plan.adjustments.isEmpty)
     }
 
+    @Test func `times are seconds or fractions of them`() throws {
+        #expect(set(try plan(#"{"exposureDuration":"1/100"}"#)) == set(try plan(#"{"exposureDuration":0.01}"#)))
+        for wrong in ["1/0", "1/", "-1/100", "0.01", "fast"] {
+            let error = #expect(throws: BusError.self) { try plan(#"{"exposureDuration":"\#(wrong)"}"#) }
+            #expect(error?.reason == .invalidParams && error?.message.contains("1/100") == true)
+        }
+        #expect(throws: BusError.self) { try plan(#"{"lensPosition":"1/2"}"#) }
+    }
+
     @Test(arguments: [
         (#"{"lensPosition":0.5,"focusMode":"continuousAutoFocus"}"#, "lensPosition"),
         (#"{"exposureDuration":0.01,"exposureMode":"locked"}"#, "exposureDuration"),

@@ -25,7 +25,8 @@ struct CameraControlValueText {
             if let number = typed.integer, number == 0 || number == 1 { return .bool(number == 1) }
             throw wrong(typed)
         case "number":
-            guard let number = typed.double ?? typed.string.flatMap(Double.init), number.isFinite else {
+            let fraction = control["unit"] == "s" ? typed.string.flatMap { ValueText.fraction($0) } : nil
+            guard let number = typed.double ?? typed.string.flatMap(Double.init) ?? fraction, number.isFinite else {
                 throw wrong(typed)
             }
             return .number(number)

@@ -17,7 +17,7 @@ struct ExposeCommand: DeviceCommand {
             EXAMPLES:
               camerabus expose cam0 0.9,0.4
               camerabus expose cam0 0.9,0.4 --then-lock
-              camerabus set cam0 exposureDuration=0.01 ISO=200
+              camerabus set cam0 exposureDuration=1/100 ISO=200
             """)
 
     @OptionGroup var options: GlobalOptions

@@ -12,7 +12,8 @@ struct SetCommand: DeviceCommand {
             value to press it. One command sets at most 256 controls.
 
             The standard controls (focusMode, exposureDuration, …) mean the same on every camera; 'camerabus controls' \
-            lists them first, with their units. Their numbers may have decimals: 0.01. A point is x,y, each from 0 to \
+            lists them first, with their units. Their numbers may have decimals: 0.01. Seconds may be a fraction: \
+            exposureDuration=1/100. A point is x,y, each from 0 to \
             1, from the top left of the picture. Gains are red,blue. Standard controls and the driver's own controls \
             can be set together.
 
@@ -26,7 +27,7 @@ struct SetCommand: DeviceCommand {
               camerabus set cam0 brightness=-10 white_balance_automatic=off
               camerabus set cam0 'power_line_frequency=50 Hz'
               camerabus set cam0 do_white_balance
-              camerabus set cam0 exposureDuration=0.01 ISO=200 whiteBalanceMode=locked
+              camerabus set cam0 exposureDuration=1/100 ISO=200 whiteBalanceMode=locked
             """)
 
     @OptionGroup var options: GlobalOptions
