@@ -28,6 +28,8 @@ final class TestBench: Sendable {
         /// The control whose setting waits for ``TestBench/release()``.
         var heldControl: String?
         var damagedFrames = 0
+        /// The rate that it runs at after a format was set; nil: the one before.
+        var rateOfFormats: Int?
         /// No frames come, and no error.
         var isSilent = false
         var calls: [String] = []
@@ -137,7 +139,9 @@ final class TestSource: VideoSource {
     private var description: DeviceDescription {
         DeviceDescription(
             identity: identity,
-            formats: [Self.format("f0", 64, 48, rates: [100, 50]), Self.format("f1", 32, 24, rates: [100, 50])],
+            formats: [
+                Self.format("f0", 64, 48, rates: [100, 50]), Self.format("f1", 32, 24, rates: [100, 50]),
+            ] + (bench.now.rateOfFormats == nil ? [] : [Self.format("f2", 16, 16, rates: [])]),
             controls: table)
     }
 
@@ -200,6 +204,7 @@ final class TestSource: VideoSource {
         guard !bench.now.isStreaming else { throw SourceError(.inUse, operation: "setFormat", message: "streams") }
         if let failure = bench.now.formatFailure { throw failure }
         format = bench.now.forcedFormat ?? selection
+        if let rate = bench.now.rateOfFormats { duration = FrameDuration(framesPerSecond: rate) }
         crop = Self.sensor
         if bench.now.cropScales == false {
             (crop.width, crop.height) = (Int64(format.dimensions.width), Int64(format.dimensions.height))

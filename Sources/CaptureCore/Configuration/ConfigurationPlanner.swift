@@ -149,7 +149,15 @@ public struct ConfigurationPlanner: Sendable {
         if let request = change.frameRate {
             let match = FrameRateMatch(request, in: ranges, present: current.frameDuration)
             plan.frameDuration = match.duration
-            if match.distance == 0 { return }
+            if match.distance == 0 {
+                if case .range(let low?, let high?) = request, low != high, let given = match.duration {
+                    plan.adjustments.append(
+                        Adjustment(
+                            path: ConfigurationChange.path(of: "frameRate", in: path), asked: request.json,
+                            given: given.json, why: "A device has one frame duration, which does not vary."))
+                }
+                return
+            }
             let problem =
                 ranges.isEmpty
                 ? "the frame rate of \(change.device) can't be set" : "\(change.device) doesn't have this frame rate"

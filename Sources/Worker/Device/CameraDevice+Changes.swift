@@ -177,7 +177,20 @@ extension CameraDevice {
             }
         }
         // A format that was set brings a rate of its own, so a planned one is set also where it was set before.
-        guard let wanted = change.plan.frameDuration else { return }
+        let path = ConfigurationChange.path(of: "frameRate", in: change.path)
+        guard let wanted = change.plan.frameDuration else {
+            // No row of the format table says that it would.
+            guard let was = before.configuration.frameDuration, let format = change.plan.format,
+                format != before.configuration.format, !adjustments.contains(where: { $0.path == path })
+            else { return }
+            let present = try translating { () throws(SourceError) in try source.frameDuration() }
+            guard let given = present, !given.isNearly(was) else { return }
+            adjustments.append(
+                Adjustment(
+                    path: path, asked: was.json, given: given.json,
+                    why: "The driver has set another frame rate with the new format."))
+            return
+        }
         guard change.plan.format != nil || wanted != before.configuration.frameDuration else { return }
         let present = try translating { () throws(SourceError) in try source.frameDuration() }
         if let present, present.isNearly(wanted) { return }
@@ -191,10 +204,9 @@ extension CameraDevice {
                 .frameRateUnsupported, why,
                 ["device": .string(device), "ranges": .array(ranges.map(\.json)), "nearest": given.json])
         }
-        adjustments.append(
-            Adjustment(
-                path: ConfigurationChange.path(of: "frameRate", in: change.path), asked: wanted.json, given: given.json,
-                why: why))
+        let asked = adjustments.first { $0.path == path }?.asked ?? wanted.json
+        adjustments.removeAll { $0.path == path }
+        adjustments.append(Adjustment(path: path, asked: asked, given: given.json, why: why))
     }
 
     func setControls(_ change: PreparedChange, _ before: DeviceSnapshot) throws(BusError) {

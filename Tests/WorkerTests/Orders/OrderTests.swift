@@ -186,6 +186,19 @@ struct OrderTests {
         #expect(applied["adjusted"]?[0]?["given"] == 9)
     }
 
+    @Test("a rate that the driver sets with a format is reported", arguments: [25, 100])
+    func rateOfFormat(_ rate: Int) throws {
+        bench.set { $0.rateOfFormats = rate }
+        let worker = try WorkerFixture(bench)
+        #expect(try prepare(worker, ["activeFormat": "f2"]).get()["adjusted"] == [])
+        let applied = try apply(worker).get()
+        #expect(applied["frameDuration"] == .string("1/\(rate)"))
+        #expect(applied["adjusted"]?.array?.count == (rate == 25 ? 1 : 0))
+        guard rate == 25 else { return }
+        #expect(applied["adjusted"]?[0]?["path"] == "changes[0].frameRate")
+        #expect(applied["adjusted"]?[0]?["asked"] == "1/100" && applied["adjusted"]?[0]?["given"] == "1/25")
+    }
+
     @Test("a format that the device makes something else of is refused in exact mode with what is nearest")
     func forcedFormat() throws {
         let worker = try WorkerFixture(bench)
