@@ -22,7 +22,14 @@ import Testing
         #expect(bytes[4..<8] == [44, 0, 0, 0] && bytes[20..<24] == [1, 0, 2, 0])
         #expect(bytes[24..<32] == [0x80, 0xBB, 0, 0, 0, 0xEE, 2, 0] && bytes[32..<36] == [4, 0, 16, 0])
         #expect(bytes[40..<44] == [8, 0, 0, 0])
-        #expect(WaveFile.header(WaveFile.Format(try header("f32", channels: 1)), dataBytes: 0)[20] == 3)
+    }
+
+    @Test func `a WAV file of numbers with a point has an extension and its number of frames`() throws {
+        let bytes = WaveFile.header(WaveFile.Format(try header("f32", channels: 2)), dataBytes: 24)
+        #expect(bytes.count == 58 && bytes[4..<8] == [74, 0, 0, 0])
+        #expect(bytes[16..<24] == [18, 0, 0, 0, 3, 0, 2, 0] && bytes[34..<38] == [32, 0, 0, 0])
+        #expect(bytes[38..<50] == (Array("fact".utf8) + [4, 0, 0, 0, 3, 0, 0, 0])[...])
+        #expect(bytes[50..<58] == (Array("data".utf8) + [24, 0, 0, 0])[...])
     }
 
     @Test func `24 bits in four bytes become three`() throws {

@@ -424,7 +424,15 @@ extension ProcessTests {
                 "camerabus", ["sound", "mic0", "f32:16000x1", "--seconds", "0.5", "-o", made])
             #expect(other.status == 0, "\(other)")
             let wave = try File.read(made, limit: 1 << 20)
-            #expect(wave.count == 44 + 8000 * 4 && number(wave, at: 24) == 16000 && number(wave, at: 20) & 0xFFFF == 3)
+            #expect(wave.count == 58 + 8000 * 4 && number(wave, at: 24) == 16000 && number(wave, at: 20) & 0xFFFF == 3)
+            #expect(number(wave, at: 4) == wave.count - 8 && number(wave, at: 46) == 8000)
+            let probed = try await bus.run(
+                "ffprobe",
+                [
+                    "-v", "warning", "-show_entries", "stream=codec_name,sample_rate,channels,duration_ts", "-of",
+                    "csv=p=0", made,
+                ])
+            #expect(probed.standardOutput == "pcm_f32le,16000,1,8000\n" && probed.standardError.isEmpty, "\(probed)")
             let raw = try await bus.run("camerabus", ["sound", "mic0", "--seconds", "0.1", "-o", "-"])
             #expect(raw.status == 0 && raw.standardOutputBytes.count == 4800 * 4)
             let levels = try await bus.run("camerabus", ["levels", "mic0", "-n", "2"])

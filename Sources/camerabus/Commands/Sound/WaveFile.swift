@@ -16,15 +16,17 @@ final class WaveFile {
 
         var bytesPerSample: Int { sampleFormat == "s24in32" ? 3 : SoundHeader.bytesPerSample(sampleFormat) }
         var bytesPerFrame: Int { bytesPerSample * channels }
+        /// WAVE_FORMAT_IEEE_FLOAT; else PCM.
+        var isFloat: Bool { sampleFormat == "f32" }
     }
 
     let path: String
     let format: Format
     private let file: FileDescriptor
+    private let headerBytes: Int
     private(set) var dataBytes = 0
     private var toldBytes = 0
 
-    private static let headerBytes = 44
     /// A WAV file counts its bytes in 32 bits.
     private static let maximumBytes = Int(UInt32.max) - 64
 
@@ -38,7 +40,9 @@ final class WaveFile {
         } catch {
             throw Failure(status: ExitStatus.refused, description: "\(error)")
         }
-        try write(Self.header(format, dataBytes: 0), at: 0)
+        let header = Self.header(format, dataBytes: 0)
+        headerBytes = header.count
+        try write(header, at: 0)
     }
 
     /// Adds samples.
@@ -70,7 +74,7 @@ final class WaveFile {
             throw Failure(
                 status: ExitStatus.refused, description: "\(path): this WAV file is full; the format holds 4 GiB")
         }
-        try write(bytes, at: Self.headerBytes + dataBytes)
+        try write(bytes, at: headerBytes + dataBytes)
         dataBytes += bytes.count
     }
 
@@ -100,15 +104,21 @@ final class WaveFile {
         return bytes
     }
 
-    /// RIFF's, of 44 bytes: PCM, or numbers with a point (format 3).
+    /// RIFF's. What is not PCM has an extension, here an empty one, and a chunk with the number of frames.
     static func header(_ format: Format, dataBytes: Int) -> [UInt8] {
         func number(_ value: Int, _ count: Int) -> [UInt8] {
             (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
         }
-        var header = Array("RIFF".utf8) + number(headerBytes - 8 + dataBytes, 4) + Array("WAVEfmt ".utf8)
-        header += number(16, 4) + number(format.sampleFormat == "f32" ? 3 : 1, 2) + number(format.channels, 2)
-        header += number(format.rate, 4) + number(format.rate * format.bytesPerFrame, 4)
-        header += number(format.bytesPerFrame, 2) + number(8 * format.bytesPerSample, 2)
-        return header + Array("data".utf8) + number(dataBytes, 4)
+        func chunk(_ name: String, _ bytes: [UInt8]) -> [UInt8] { Array(name.utf8) + number(bytes.count, 4) + bytes }
+        var description = number(format.isFloat ? 3 : 1, 2) + number(format.channels, 2)
+        description += number(format.rate, 4) + number(format.rate * format.bytesPerFrame, 4)
+        description += number(format.bytesPerFrame, 2) + number(8 * format.bytesPerSample, 2)
+        var chunks = chunk("fmt ", description)
+        if format.isFloat {
+            chunks = chunk("fmt ", description + number(0, 2))
+            chunks += chunk("fact", number(dataBytes / max(format.bytesPerFrame, 1), 4))
+        }
+        chunks += Array("data".utf8) + number(dataBytes, 4)
+        return Array("RIFF".utf8) + number(4 + chunks.count + dataBytes, 4) + Array("WAVE".utf8) + chunks
     }
 }
