@@ -38,8 +38,8 @@ package final class ErrorPublisher {
 
     /// Publishes, once, the error of a user's subscription that is not remembered.
     package func refuse(_ topic: [UInt8], of uid: UInt32, _ error: BusError) {
-        guard case .media(let media) = Topic.parse(topic), media.device == device else { return }
-        queue.add(SubscribedTopic(topic: topic, text: media.renditionText, kind: media.kind), error, of: uid)
+        guard let topic = SubscribedTopic(topic, of: device) else { return }
+        queue.add(topic, error, of: uid)
         next()
     }
 

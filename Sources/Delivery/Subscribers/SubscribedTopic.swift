@@ -14,6 +14,16 @@ package struct SubscribedTopic: Hashable {
         self.text = text
         self.kind = kind
     }
+
+    /// Reads the bytes of a subscription; nil where it is no complete topic of that device's media.
+    init?(_ bytes: [UInt8], of device: String) {
+        switch Topic.parse(bytes) {
+        case .media(let topic)? where topic.device == device:
+            self.init(topic: bytes, text: topic.renditionText, kind: topic.kind)
+        case .level(let name)? where name == device: self.init(topic: bytes, text: "", kind: .audio)
+        default: return nil
+        }
+    }
 }
 
 /// What a subscription or its end changes.

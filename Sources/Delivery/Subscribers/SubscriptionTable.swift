@@ -59,8 +59,7 @@ package struct SubscriptionTable {
 
     /// The error of a refused topic.
     package func refusal(of bytes: [UInt8]) -> ErrorPublisher.Refusal? {
-        guard case .media(let topic) = Topic.parse(bytes) else { return nil }
-        return renditions.refusal(of: SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind))
+        SubscribedTopic(bytes, of: device).flatMap { renditions.refusal(of: $0) }
     }
 
     /// The topics that were refused since the last call, each with its error.
@@ -68,20 +67,15 @@ package struct SubscriptionTable {
 
     /// Adds a client's subscription; the topic may have others already.
     package mutating func subscribe(_ bytes: [UInt8], by client: RenditionClient) -> SubscriptionChange {
-        switch Topic.parse(bytes) {
-        case .media(let topic) where topic.device == device:
-            let rendition = Result { () throws(BusError) in try parsed(topic) }
-            return renditions.add(
-                SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind), rendition, by: client)
-        default: return .none
-        }
+        guard let topic = SubscribedTopic(bytes, of: device) else { return .none }
+        let rendition = Result { () throws(BusError) in try parsed(topic) }
+        return renditions.add(topic, rendition, by: client)
     }
 
     /// A client no longer subscribes to the topic.
     package mutating func unsubscribe(_ bytes: [UInt8], by client: RenditionClient) -> SubscriptionChange {
-        guard case .media(let topic) = Topic.parse(bytes), topic.device == device else { return .none }
-        return renditions.remove(
-            SubscribedTopic(topic: bytes, text: topic.renditionText, kind: topic.kind), by: client)
+        guard let topic = SubscribedTopic(bytes, of: device) else { return .none }
+        return renditions.remove(topic, by: client)
     }
 
     /// Adds a reader of a rendition's rings. ``wanted`` may change.
@@ -99,8 +93,8 @@ package struct SubscriptionTable {
     /// - Returns: whether ``wanted`` has changed.
     package mutating func recheck() -> Bool { renditions.recheck() }
 
-    private func parsed(_ topic: MediaTopic) throws(BusError) -> Rendition {
-        if kinds.contains(topic.kind) { return try topic.rendition() }
+    private func parsed(_ topic: SubscribedTopic) throws(BusError) -> Rendition {
+        if kinds.contains(topic.kind) { return try Rendition(parsing: topic.text) }
         let instead =
             if kinds.contains(.set) {
                 "a rig; subscribe to set"
@@ -110,6 +104,6 @@ package struct SubscriptionTable {
                 "a camera, not a rig; subscribe to frame"
             }
         throw BusError(
-            .formatUnsupported, "\(topic.device) is \(instead)/\(topic.device)/native/.", ["nearest": .null])
+            .formatUnsupported, "\(device) is \(instead)/\(device)/native/.", ["nearest": .null])
     }
 }

@@ -25,7 +25,7 @@ struct SubscriptionTableTests {
         "prefixes, other devices and other topics start nothing",
         arguments: [
             "", "f", "frame/", "frame/cam1/", "frame/cam1/native", "frame/cam10/native/", "frame/cam/native/",
-            "heartbeat/", "welcome/", "frame/cam1/native/x/", "frame/cam1//", "state/bus/",
+            "heartbeat/", "welcome/", "frame/cam1/native/x/", "frame/cam1//", "state/bus/", "level/cam10/",
         ])
     mutating func nothing(_ topic: String) {
         #expect(subscribe(topic) == .none)
@@ -53,10 +53,13 @@ struct SubscriptionTableTests {
         #expect(table.wanted.count == 1 && !table.wanted[0].needsRing)
     }
 
-    @Test("sound is refused")
-    mutating func sound() {
-        #expect(subscribe("audio/cam1/s16/") == .none)
+    @Test("sound and its level are refused", arguments: ["audio/cam1/s16/", "level/cam1/"])
+    mutating func sound(_ topic: String) {
+        #expect(subscribe(topic) == .none)
+        #expect(table.refusal(of: Array(topic.utf8))?.error.message.contains("frame/cam1/native/") == true)
         #expect(reasons() == [.formatUnsupported])
+        #expect(unsubscribe(topic) == .forgotten)
+        #expect(table.refused.isEmpty)
     }
 
     @Test("one rendition too many is refused, and made as soon as there is a place, with all its spellings")

@@ -170,15 +170,17 @@ struct WorkerTests {
     @Test("an impossible rendition reports its reason once a second on its own topic, also without shared memory")
     func impossible() throws {
         let worker = try WorkerFixture(bench)
-        let topics = ["frame/cam0/png/", "buffer/cam0/jpeg:4000x3000/", "audio/cam0/s16/"]
-        let subscriber = try worker.subscriber(topics[0], topics[1], topics[2])
-        for (topic, reason) in zip(topics, ["invalidParams", "formatUnsupported", "formatUnsupported"]) {
+        let topics = ["frame/cam0/png/", "buffer/cam0/jpeg:4000x3000/", "audio/cam0/s16/", "level/cam0/"]
+        let subscriber = try worker.subscriber(topics[0], topics[1], topics[2], topics[3])
+        for (index, topic) in topics.enumerated() {
+            let reason = index == 0 ? "invalidParams" : "formatUnsupported"
             for _ in 0..<2 {
                 let delivery = try subscriber.next(topic) { $0.topic == topic }
                 #expect(delivery.payload.isEmpty)
                 #expect(delivery.header["v"] == 1)
                 #expect(delivery.header["device"] == "cam0")
-                #expect(topic.hasSuffix("/\(delivery.header["rendition"]?.string ?? "")/"))
+                let rendition = delivery.header["rendition"]?.string
+                #expect(rendition == (index == 3 ? "" : topic.split(separator: "/").last.map(String.init)))
                 #expect(delivery.header["error"]?["reason"]?.string == reason)
             }
         }
