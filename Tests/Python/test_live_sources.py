@@ -38,6 +38,23 @@ class Sources(LiveTestCase):
         with self.assertRaisesRegex(ValueError, "30 for a frame duration of 1/30 s"):
             self.client.create_source("Film", 64, 48, "gray", fps="1/30")
 
+    def test_a_name_of_any_script(self) -> None:
+        with self.client.create_source("カメラ", 64, 48, "gray") as source:
+            device = self.client.device(source.device)
+            self.assertEqual((device.name, device.uniqueID), ("カメラ", source.uniqueID))
+            self.assertRegex(source.device, "^source-[0-9a-f]{8}$")
+            with self.client.frames(source.device, limit=1) as frames:
+                self.streaming(source.device)
+                self.assertTrue(source.send(bytes(64 * 48)))
+                self.assertEqual(next(frames).device, source.device)
+            with self.client.create_source("Küche", 64, 48, "gray") as first:
+                with self.client.create_source("Kôche", 64, 48, "gray") as second:
+                    self.assertEqual(self.client.device(first.device).name, "Küche")
+                    self.assertEqual(self.client.device(second.device).name, "Kôche")
+        for name in ("---", " ", "\u200b"):
+            with self.assertRaises(camerabus.InvalidParams):
+                self.client.create_source(name, 64, 48, "gray")
+
     def test_frames_are_what_was_sent_and_when(self) -> None:
         with self.client.create_source("A test", 64, 48, "gray", fps=25) as source:
             self.assertEqual((source.device, source.uniqueID, source.frame_bytes), ("a-test", "client-A-test", 64 * 48))

@@ -38,15 +38,27 @@ public struct ClientSource: Hashable, Sendable {
         return layout
     }
 
-    public var uniqueID: String { Slug.joined([Self.kind, name], limit: 120) }
+    /// Of names beyond ASCII it has a hash of the name.
+    public var uniqueID: String {
+        guard !isASCII else { return Slug.joined([Self.kind, name], limit: 120) }
+        return Slug.joined([Self.kind, Slug.name(name, limit: 64), Slug.digits(name, count: 16)], limit: 120)
+    }
+
+    private var isASCII: Bool { name.utf8.allSatisfy { $0 < 0x80 } }
 
     /// Whether a `uniqueID` is that of a client's device.
     public static func isSource(_ uniqueID: String) -> Bool { uniqueID.hasPrefix("\(kind)-") }
 
     private static let kind = "client"
 
-    /// The device id that comes from the name; empty: the name has no letter and no digit.
-    public var preferredID: String { Slug.name(name, limit: DeviceID.maxBytes) }
+    /// The device id that comes from the name: its ASCII letters and digits, and of names beyond ASCII a hash; empty:
+    /// the name has nothing that can be read.
+    public var preferredID: String {
+        guard !isASCII else { return Slug.name(name, limit: DeviceID.maxBytes) }
+        guard name.unicodeScalars.contains(where: { !$0.properties.isWhitespace && $0.isPrinted }) else { return "" }
+        let slug = Slug.name(name, limit: DeviceID.maxBytes - 9)
+        return "\(slug.isEmpty ? "source" : slug)-\(Slug.digits(name, count: 8))"
+    }
 
     public var identity: DeviceIdentity {
         DeviceIdentity(
@@ -84,5 +96,14 @@ public struct ClientSource: Hashable, Sendable {
                 uid: uid, gid: gid, pid: pid, startTime: json["startTime"]?.string.flatMap { UInt64($0) },
                 name: json["process"]?.string ?? "unknown"))
         guard layout != nil else { return nil }
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isPrinted: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .surrogate, .privateUse, .unassigned: false
+        default: true
+        }
     }
 }

@@ -76,13 +76,6 @@ final class SourceService: MethodService {
 
     private func readSource(_ call: Call) throws(BusError) -> ClientSource {
         let name = call.string("name") ?? ""
-        let id = Slug.name(name, limit: DeviceID.maxBytes)
-        guard !id.isEmpty else {
-            throw .invalidParams("name", "must contain an ASCII letter or digit")
-        }
-        guard !rigs.isRig(id) else {
-            throw .invalidParams("name", "'\(name)' is the name of a rig")
-        }
         let format = call.params["format"]
         let width = Int(clamping: format?["width"]?.integer ?? 0)
         let height = Int(clamping: format?["height"]?.integer ?? 0)
@@ -96,6 +89,12 @@ final class SourceService: MethodService {
             FrameDuration(try FrameRate(json: json, path: "frameRate"))
         }
         let source = ClientSource(name: name, description: description, owner: clients.holder(call.caller))
+        guard !source.preferredID.isEmpty else {
+            throw .invalidParams("name", "must contain a letter or digit")
+        }
+        guard !rigs.isRig(source.preferredID) else {
+            throw .invalidParams("name", "'\(name)' is the name of a rig")
+        }
         guard source.layout != nil else {
             throw BusError(
                 .limitExceeded, "A frame may have \(ClientSource.maximumFrameBytes) bytes at most.",
