@@ -42,6 +42,43 @@ enum Sysfs {
         return USBLink(controller: String(root.path[..<slash]), bus: root.path, speed: speed, busSpeed: root.speed)
     }
 
+    /// Whether a camera is part of the machine: on a USB port that nobody can unplug, or described by the firmware
+    /// (devicetree, ACPI).
+    static func isBuiltIn(_ directory: String) -> Bool {
+        guard !directory.isEmpty else { return false }
+        let ports = usbDevices(above: directory).map { attribute($0 + "/removable") }
+        if let own = ports.first {
+            // A camera that is fixed in a monitor, or in a hub, goes with it.
+            return own == "fixed" && !ports.dropFirst().contains("removable")
+        }
+        let name = directory.split(separator: "/").last ?? ""
+        let isPCI = resolve(directory + "/subsystem")?.hasSuffix("/pci") == true
+        // The firmware describes slots too. Bus 0 has none: what is there is part of the chip set.
+        if isPCI, !name.hasPrefix("0000:00:") || attribute(directory + "/removable") == "removable" { return false }
+        return ["of_node", "firmware_node"].contains { resolve("\(directory)/\($0)") != nil }
+    }
+
+    /// Where the firmware says that a USB device looks (ACPI's `_PLD`).
+    static func panel(above directory: String) -> DevicePosition? {
+        switch usbDevices(above: directory).first.flatMap({ attribute($0 + "/physical_location/panel") }) {
+        case "front": .front
+        case "back": .back
+        default: nil
+        }
+    }
+
+    // A device, then the hubs that it hangs on, without the root hub.
+    private static func usbDevices(above directory: String) -> [String] {
+        var path = Substring(directory)
+        var devices: [String] = []
+        while let slash = path.lastIndex(of: "/"), path.startIndex < slash {
+            let isRoot = path[slash...].hasPrefix("/usb")
+            if !isRoot, attribute(path + "/idVendor") != nil { devices.append(String(path)) }
+            path = path[..<slash]
+        }
+        return devices
+    }
+
     /// Where a device is plugged in, in the words that V4L2's drivers use for `bus_info`: `usb-0000:00:14.0-3`,
     /// `platform:snd_aloop.0`, `PCI:0000:00:1f.3`; empty where there is nothing to be said.
     static func bus(of directory: String) -> String {

@@ -35,12 +35,14 @@ public struct CameraFacts: Hashable, Sendable {
     public var card: String
     public var driver: String
     public var bus: String
-    /// Where the firmware says that it looks; `external` for one on USB.
+    /// Where the firmware says that it looks; `external` for one on USB that can be unplugged.
     public var position: DevicePosition
+    /// It is part of the machine.
+    public var isBuiltIn: Bool
 
     public init(
         node: String, index: Int, device: String, usb: USB? = nil, link: USBLink? = nil, card: String, driver: String,
-        bus: String, position: DevicePosition = .unspecified
+        bus: String, position: DevicePosition = .unspecified, isBuiltIn: Bool = false
     ) {
         self.node = node
         self.index = index
@@ -51,20 +53,22 @@ public struct CameraFacts: Hashable, Sendable {
         self.driver = driver
         self.bus = bus
         self.position = position
+        self.isBuiltIn = isBuiltIn
     }
 
     /// The device that it is, under the id that it was given.
     public func identity(uniqueID: String) -> DeviceIdentity {
         DeviceIdentity(
-            uniqueID: uniqueID, localizedName: card.isEmpty ? driver : card, type: .external, position: position,
-            node: node, driver: driver, bus: bus)
+            uniqueID: uniqueID, localizedName: card.isEmpty ? driver : card,
+            type: isBuiltIn ? .builtInWideAngleCamera : .external, position: position, node: node, driver: driver,
+            bus: bus)
     }
 
     public var json: JSONValue {
         .members([
             "node": .string(node), "index": JSONValue(index), "device": .string(device),
             "usb": usb?.json, "link": link?.json, "card": .string(card), "driver": .string(driver), "bus": .string(bus),
-            "position": .string(position.rawValue),
+            "position": .string(position.rawValue), "isBuiltIn": .bool(isBuiltIn),
         ])
     }
 
@@ -77,7 +81,7 @@ public struct CameraFacts: Hashable, Sendable {
         else { return nil }
         self.init(
             node: node, index: index, device: device, link: json["link"].flatMap(USBLink.init(json:)), card: card,
-            driver: driver, bus: bus, position: position)
+            driver: driver, bus: bus, position: position, isBuiltIn: json["isBuiltIn"]?.bool ?? false)
         guard let usb = json["usb"], !usb.isNull else { return }
         guard let known = USB(json: usb) else { return nil }
         self.usb = known

@@ -1,7 +1,7 @@
 /// The order in which devices are offered: the first that is there is the default.
 ///
 /// What the configuration names comes first, in its order; then cameras before microphones, each by position (back,
-/// front, external, unspecified), then by name, numbers in it by value.
+/// front, unspecified of what is built in, external, unspecified), then by name, numbers in it by value.
 public struct DeviceOrder: Sendable {
     private let ranks: [String: Int]
 
@@ -15,7 +15,7 @@ public struct DeviceOrder: Sendable {
         let (first, second) = (rank(left), rank(right))
         if first != second { return first < second }
         if left.1.mediaType != right.1.mediaType { return left.1.mediaType == .video }
-        let (one, other) = (Self.number(left.1.position), Self.number(right.1.position))
+        let (one, other) = (Self.number(left.1), Self.number(right.1))
         if one != other { return one < other }
         if let isLess = Self.isLess(left.1.localizedName, right.1.localizedName) { return isLess }
         return Self.isLess(left.id, right.id) ?? false
@@ -25,12 +25,12 @@ public struct DeviceOrder: Sendable {
         ranks[device.id] ?? ranks[device.1.uniqueID] ?? Int.max
     }
 
-    private static func number(_ position: DevicePosition) -> Int {
-        switch position {
+    private static func number(_ device: DeviceIdentity) -> Int {
+        switch device.position {
         case .back: 0
         case .front: 1
-        case .external: 2
-        case .unspecified: 3
+        case .unspecified: device.type == .builtInWideAngleCamera ? 2 : 4
+        case .external: 3
         }
     }
 

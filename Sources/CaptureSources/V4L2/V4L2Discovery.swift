@@ -59,7 +59,7 @@ public enum V4L2Discovery {
                 usb: entry.usb, link: entry.link, card: capability.card.isEmpty ? entry.name : capability.card,
                 driver: capability.driver,
                 bus: capability.busInfo,
-                position: position(of: node) ?? (entry.usb == nil ? .unspecified : .external))
+                position: position(of: node) ?? entry.position, isBuiltIn: entry.isBuiltIn)
         } catch {
             throw SourceError(error, .opening)
         }
@@ -109,6 +109,7 @@ extension CameraFacts {
         var here = self
         // The node's number changes, and so may what the firmware says, and how fast the port is.
         (here.node, here.position, here.link) = (other.node, other.position, other.link)
+        here.isBuiltIn = other.isBuiltIn
         return here == other
     }
 }

@@ -15,9 +15,14 @@ package struct V4L2SysfsNode: Hashable, Sendable {
     package var usb: CameraFacts.USB?
     /// With whom it shares USB's bandwidth; nil: not on USB, or the kernel doesn't tell.
     package var link: USBLink?
+    /// It is part of the machine.
+    package var isBuiltIn: Bool
+    /// Where it looks as far as sysfs says; `external` for one on USB that can be unplugged.
+    package var position: DevicePosition
 
     package init(
-        path: String, name: String, index: Int, device: String, usb: CameraFacts.USB? = nil, link: USBLink? = nil
+        path: String, name: String, index: Int, device: String, usb: CameraFacts.USB? = nil, link: USBLink? = nil,
+        isBuiltIn: Bool = false, position: DevicePosition = .unspecified
     ) {
         self.path = path
         self.name = name
@@ -25,6 +30,8 @@ package struct V4L2SysfsNode: Hashable, Sendable {
         self.device = device
         self.usb = usb
         self.link = link
+        self.isBuiltIn = isBuiltIn
+        self.position = position
     }
 
     /// All nodes, `video2` before `video10`. Empty without V4L2.
@@ -39,11 +46,13 @@ package struct V4L2SysfsNode: Hashable, Sendable {
             .map { _, entry in
                 let node = directory + "/" + entry
                 let device = Sysfs.resolve(node + "/device") ?? ""
+                let usb = Sysfs.usb(above: device)
+                let isBuiltIn = Sysfs.isBuiltIn(device)
                 return V4L2SysfsNode(
                     path: "/dev/" + entry, name: Sysfs.attribute(node + "/name") ?? "",
                     index: Sysfs.attribute(node + "/index").flatMap { Int($0) } ?? 0, device: device,
-                    usb: Sysfs.usb(above: device),
-                    link: Sysfs.link(above: device))
+                    usb: usb, link: Sysfs.link(above: device), isBuiltIn: isBuiltIn,
+                    position: usb == nil || isBuiltIn ? Sysfs.panel(above: device) ?? .unspecified : .external)
             }
     }
 }

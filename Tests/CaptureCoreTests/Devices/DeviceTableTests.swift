@@ -203,11 +203,13 @@ struct DeviceTableTests {
             ("f", identity("Front", .front)), ("b", identity("Zback", .back)), ("u", identity("A", .unspecified)),
             ("x", identity("X", .unspecified)), ("y", identity("Y", .unspecified)),
         ].map { (id: $0.0, $0.1) }
+        var builtIn = identity("Built In", .unspecified)
+        builtIn.type = .builtInWideAngleCamera
         var microphone = identity("A Microphone", .back)
         microphone.mediaType = .audio
         let order = DeviceOrder(configured: ["y", "u-X"])
-        let all = devices + [(id: "m", microphone)]
-        #expect(all.sorted { order.precedes($0, $1) }.map(\.id) == ["y", "x", "b", "f", "c2", "c10", "u", "m"])
+        let all = devices + [(id: "m", microphone), (id: "in", builtIn)]
+        #expect(all.sorted { order.precedes($0, $1) }.map(\.id) == ["y", "x", "b", "f", "in", "c2", "c10", "u", "m"])
     }
 }
 

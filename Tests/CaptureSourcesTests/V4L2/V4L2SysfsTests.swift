@@ -56,6 +56,72 @@ import Testing
         #expect(CameraSurvey(json: survey.json) == survey)
     }
 
+    /// What can't be unplugged is built in: by USB's word for the port, or since the firmware describes it.
+    @Test(
+        arguments: [
+            (
+                "a laptop's webcam", ["usb1/1-2/idVendor": "0408", "usb1/1-2/removable": "fixed"],
+                "usb1/1-2/1-2:1.0", true
+            ),
+            (
+                "a laptop's webcam behind a hub on its board",
+                [
+                    "usb1/1-2/idVendor": "05e3", "usb1/1-2/removable": "fixed", "usb1/1-2/1-2.1/idVendor": "0408",
+                    "usb1/1-2/1-2.1/removable": "fixed",
+                ], "usb1/1-2/1-2.1/1-2.1:1.0", true
+            ),
+            (
+                "a monitor's webcam",
+                [
+                    "usb1/1-2/idVendor": "05e3", "usb1/1-2/removable": "removable", "usb1/1-2/1-2.1/idVendor": "0408",
+                    "usb1/1-2/1-2.1/removable": "fixed",
+                ], "usb1/1-2/1-2.1/1-2.1:1.0", false
+            ),
+            (
+                "a webcam on the desk", ["usb1/1-3/idVendor": "046d", "usb1/1-3/removable": "removable"],
+                "usb1/1-3/1-3:1.0", false
+            ),
+            (
+                "a port of which nothing is known", ["usb1/1-4/idVendor": "046d", "usb1/1-4/removable": "unknown"],
+                "usb1/1-4/1-4:1.0", false
+            ),
+            ("a sensor in a devicetree", ["platform/fe801000.csi/of_node/name": "csi"], "platform/fe801000.csi", true),
+            ("a driver without hardware", ["platform/vivid.0/uevent": ""], "platform/vivid.0", false),
+            (
+                "a chip set's image processor",
+                ["0000:00:05.0/firmware_node/path": "IPU0", "0000:00:05.0/subsystem/pci": "@pci"], "0000:00:05.0", true
+            ),
+            (
+                "a card in a slot",
+                ["0000:03:00.0/firmware_node/path": "PXSX", "0000:03:00.0/subsystem/pci": "@pci"], "0000:03:00.0", false
+            ),
+        ] as [(String, [String: String], String, Bool)])
+    func builtIn(_ name: String, _ files: [String: String], _ device: String, _ isBuiltIn: Bool) throws {
+        let tree = try TemporaryDirectory()
+        try tree.write("bus/pci/uevent", "")
+        try tree.write("devices/usb1/idVendor", "1d6b")
+        try tree.write("devices/usb1/removable", "removable")
+        try tree.write("devices/\(device)/uevent", "")
+        for (file, text) in files {
+            if text == "@pci" {
+                try tree.link("devices/\(device)/subsystem", to: "../../bus/pci")
+            } else {
+                try tree.write("devices/\(file)", "\(text)\n")
+                if file.hasSuffix("idVendor") { try tree.write("devices/\(file.dropLast(8))idProduct", "0001\n") }
+            }
+        }
+        try tree.link("class/video4linux/video0/device", to: "../../../devices/\(device)")
+        let node = try #require(V4L2SysfsNode.all(sysfs: tree.path).first)
+        #expect(node.isBuiltIn == isBuiltIn)
+        #expect(node.position == (isBuiltIn || node.usb == nil ? .unspecified : .external))
+        let identity = facts(node).identity(uniqueID: "u")
+        #expect(identity.type == (isBuiltIn ? .builtInWideAngleCamera : .external))
+        guard isBuiltIn, node.usb != nil else { return }
+        let place = device.split(separator: "/").dropLast().joined(separator: "/")
+        try tree.write("devices/\(place)/physical_location/panel", "front\n")
+        #expect(V4L2SysfsNode.all(sysfs: tree.path).first?.position == .front)
+    }
+
     /// A camera that is unplugged in one place and plugged in in another while it is searched for must not pass for
     /// two.
     @Test func nodeThatGoesDuringTheSearch() throws {
@@ -71,6 +137,6 @@ import Testing
     private func facts(_ node: V4L2SysfsNode) -> CameraFacts {
         CameraFacts(
             node: node.path, index: node.index, device: node.device, usb: node.usb, link: node.link, card: node.name,
-            driver: "test", bus: "test")
+            driver: "test", bus: "test", position: node.position, isBuiltIn: node.isBuiltIn)
     }
 }
