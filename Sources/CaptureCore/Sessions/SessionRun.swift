@@ -8,15 +8,25 @@ public struct SessionInterruption: Hashable, Sendable {
     public var device: String?
     /// Who has it: {session?, lock?, holder}, or the programs; null where nobody can be named.
     public var by: JSONValue
-    /// One sentence for people.
-    public var message: String
+    /// What is in the way, for people, without a full stop.
+    public var cause: String
+    /// When the session continues.
+    public var end: String
 
-    public init(_ reason: InterruptionReason, device: String?, by: JSONValue = .null, message: String) {
+    /// - Parameter end: `that is over`.
+    public init(
+        _ reason: InterruptionReason, device: String?, by: JSONValue = .null, cause: String,
+        until end: String = "that is over"
+    ) {
         self.reason = reason
         self.device = device
         self.by = by
-        self.message = message
+        self.cause = cause
+        self.end = end
     }
+
+    /// One sentence for people.
+    public var message: String { "\(cause); the session continues by itself when \(end)." }
 
     /// {reason, device, by, message}
     public var json: JSONValue {

@@ -107,8 +107,10 @@ extension SessionRegistry {
         let device = stage.device
         guard let worker = workers[device], worker.isConnected else {
             tell(device, isRunning: true)
-            let message = Self.away(device, workers[device])
-            return deny(claims, device, SessionInterruption(.deviceDisconnected, device: device, message: message))
+            let cause = Self.away(device, workers[device])
+            return deny(
+                claims, device,
+                SessionInterruption(.deviceDisconnected, device: device, cause: cause, until: "it is back"))
         }
         // The formats may be known from the worker before, while this one has not opened the device yet. Sessions that
         // leave the device as it is must not change it: they wait until it is known how that is.
@@ -117,7 +119,8 @@ extension SessionRegistry {
             let error = worker.error
             for claim in claims {
                 if worker.state == .restarting {
-                    let message = "The worker of \(device) has ended and is started again; then the session continues."
+                    let end = claim.isTrial ? "." : "; then the session continues."
+                    let message = "The worker of \(device) has ended and is started again\(end)"
                     fail(claim, device, BusError(.workerCrashed, message, ["device": .string(device)]), stops: false)
                 } else if let error, error.reason == .deviceInUse {
                     put(claim, device, .denied(inUse(device, error)))
@@ -156,7 +159,7 @@ extension SessionRegistry {
             workers[device]?.device.identity.mediaType == .audio
                 ? .audioDeviceInUseByAnotherClient : .deviceInUseByForeignProcess, device: device,
             by: error.data["by"] ?? .null,
-            message: "Another program has \(device); the session continues by itself when it lets go.")
+            cause: "Another program has \(device)", until: "it lets go")
     }
 
     private func arbitrate(_ stage: SessionStage, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim])
@@ -280,9 +283,9 @@ extension SessionRegistry {
     private static func away(_ device: String, _ worker: WorkerHandle?) -> String {
         // What software makes is not plugged in: it says itself what it lacks.
         if case .replay? = worker?.device.source, let error = worker?.error {
-            return "\(error.message) The session continues by itself when it is back."
+            return error.message.hasSuffix(".") ? String(error.message.dropLast()) : error.message
         }
-        return "\(device) is not plugged in; the session continues by itself when it is back."
+        return "\(device) is not plugged in"
     }
 
     private func interruption(
@@ -303,17 +306,14 @@ extension SessionRegistry {
         }
         return SessionInterruption(
             reason, device: device, by: .object(who),
-            message: "\(device) is kept by \(name); the session continues by itself when that is over.")
+            cause: "\(device) is kept by \(name)")
     }
 
     /// The interruption of the sessions of a device that had to stop.
     private func interruption(_ device: String, _ state: SystemPressureState) -> SessionInterruption {
         SessionInterruption(
             .videoDeviceNotAvailableDueToSystemPressure, device: device, by: ["systemPressureState": state.json],
-            message:
-                "\(device) is under too much pressure (\(state.words)); the session continues by itself when that is "
-                + "over."
-        )
+            cause: "\(device) is under too much pressure (\(state.words))")
     }
 }
 

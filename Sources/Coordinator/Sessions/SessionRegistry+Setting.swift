@@ -36,10 +36,7 @@ extension SessionRegistry {
     private func promised(_ device: String, to holder: LockHolder) -> SessionInterruption {
         SessionInterruption(
             .videoDeviceInUseByAnotherClient, device: device, by: ["holder": holder.json],
-            message:
-                "\(device) needs another setting, and \(holder.name) waits for its lock and came first; the session "
-                + "continues "
-                + "by itself when that is over.")
+            cause: "\(device) needs another setting, and \(holder.name) waits for its lock and came first")
     }
 
     func carryOut(_ change: JSONValue, of device: String, _ lock: Lock?, then body: @escaping Responder) {

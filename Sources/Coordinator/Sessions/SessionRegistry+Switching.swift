@@ -16,8 +16,7 @@ extension SessionRegistry {
     ) {
         let timer = loop.schedule(afterMilliseconds: Self.trialPatience) { [weak self, weak entry] in
             guard let entry else { return }
-            let message =
-                "\(entry.trial?.device ?? device) could not be made ready in time; the session keeps its camera."
+            let message = "\(entry.trial?.device ?? device) could not be made ready in time."
             self?.endTrial(entry, BusError(.deviceBusy, message, ["holder": .null, "queue": 0]))
         }
         entry.trial = Trial(session: session, device: device, timer: timer, completion: completion)
@@ -52,9 +51,14 @@ extension SessionRegistry {
         }
     }
 
-    /// Gives up the other camera. The session keeps its present one.
+    /// Gives up the other camera. The session keeps its present one, which the error names.
     func endTrial(_ entry: Entry, _ error: BusError) {
         guard let trial = entry.trial else { return }
+        var error = error
+        if let kept = entry.session.camera?.device, error.reason != .cancelled {
+            error.message += " The session keeps \(kept)."
+            error.data["active"] = .string(kept)
+        }
         loop.cancel(trial.timer)
         entry.trial = nil
         // Later: that device may be being decided now.
@@ -64,18 +68,19 @@ extension SessionRegistry {
 
     private func refusal(_ interruption: SessionInterruption, _ device: String) -> BusError {
         let data: [String: JSONValue] = ["device": .string(device), "by": interruption.by]
+        let message = "\(interruption.cause)."
         switch interruption.reason {
-        case .deviceDisconnected: return BusError(.deviceDisconnected, interruption.message, data)
+        case .deviceDisconnected: return BusError(.deviceDisconnected, message, data)
         case .deviceInUseByForeignProcess, .audioDeviceInUseByAnotherClient:
-            return BusError(.deviceInUse, interruption.message, data)
+            return BusError(.deviceInUse, message, data)
         case .videoDeviceNotAvailableDueToSystemPressure:
             return BusError(
-                .interrupted, interruption.message,
+                .interrupted, message,
                 data.merging(["interruption": .string(interruption.reason.rawValue)]) { own, _ in own })
         default:
             let holder = interruption.by["holder"] ?? .null
             return BusError(
-                .deviceBusy, interruption.message, data.merging(["holder": holder, "queue": 0]) { own, _ in own })
+                .deviceBusy, message, data.merging(["holder": holder, "queue": 0]) { own, _ in own })
         }
     }
 }

@@ -233,8 +233,8 @@ import Testing
 }
 
 @Suite struct SessionRunTests {
-    private let lost = SessionInterruption(.deviceDisconnected, device: "a", message: "gone")
-    private let taken = SessionInterruption(.videoDeviceInUseByAnotherClient, device: "a", message: "taken")
+    private let lost = SessionInterruption(.deviceDisconnected, device: "a", cause: "gone")
+    private let taken = SessionInterruption(.videoDeviceInUseByAnotherClient, device: "a", cause: "taken")
 
     private func started() -> SessionRun {
         var run = SessionRun()

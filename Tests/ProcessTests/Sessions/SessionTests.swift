@@ -394,7 +394,9 @@ extension ProcessTests {
             ]
             try user.client.call("device.configure", ["lock": lock, "changes": [change]])
             let error = try #require(try user.client.refusal("session.switchCamera", params))
-            #expect(error.reason == .deviceBusy)
+            #expect(error.reason == .deviceBusy && error.data["active"] == "cam1")
+            #expect(error.message.hasPrefix("cam0 is kept by the lock of "), "\(error.message)")
+            #expect(error.message.hasSuffix(". The session keeps cam1."), "\(error.message)")
             let state = try user.client.call("session.get", params)["state"]
             #expect(state?["inputs"]?.array?.first?["device"] == "cam1" && state?["state"] == "running")
             try user.client.call("device.unlock", ["lock": lock])
