@@ -48,6 +48,9 @@ public struct DeviceIdentity: Hashable, Sendable {
 public struct DeviceDescription: Hashable, Sendable {
     public var identity: DeviceIdentity
     public var formats: [CaptureFormat]
+    /// Formats that it has for the moment of a photo only: what ``FormatTraits/highResolutionStillImageDimensions``
+    /// promises beyond the table.
+    public var stillFormats: [CaptureFormat] = []
     public var controls: [CaptureControl]
     /// How its pictures have to be turned to be upright.
     public var orientation: PictureOrientation

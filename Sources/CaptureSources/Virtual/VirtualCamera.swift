@@ -56,8 +56,10 @@ public final class VirtualCamera: VideoSource {
         guard !faults.isUnplugged, !isDead else { throw VirtualFaults.gone("open", device: identity.bus) }
         configure()
         isOpen = true
-        return DeviceDescription(
+        var description = DeviceDescription(
             identity: identity, formats: formats.table, controls: controlTable.controls)
+        description.stillFormats = formats.stills
+        return description
     }
 
     public func close() {

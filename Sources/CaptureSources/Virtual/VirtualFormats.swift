@@ -6,6 +6,8 @@ struct VirtualFormats {
     static let initialDuration = FrameDuration(framesPerSecond: 30)
 
     let table: [CaptureFormat]
+    /// Of photos, beside the table.
+    let stills: [CaptureFormat]
     let initial: FormatSelection
 
     init(_ profile: VirtualProfile, hasFocus: Bool) {
@@ -14,6 +16,7 @@ struct VirtualFormats {
             for index in table.indices { table[index].traits.autoFocusSystem = AutoFocusSystem.none }
         }
         self.table = table
+        stills = profile == .plain ? [] : Self.stills(of: table)
         initial = FormatSelection(
             pixelFormat: profile == .plain ? .yuyv : .nv12, dimensions: Dimensions(width: 1280, height: 720))
     }
@@ -23,6 +26,7 @@ struct VirtualFormats {
     /// What the camera makes of a format: an unknown one becomes the first, a size the nearest
     /// (as the kernel's `v4l2_find_nearest_size`).
     func nearest(_ selection: FormatSelection) -> FormatSelection {
+        if stills.contains(where: { $0.isRow(of: selection) }) { return selection }
         let wanted = selection.dimensions
         let ofKind = table.filter { $0.pixelFormat == selection.pixelFormat }
         let rows = ofKind.isEmpty ? table.filter { $0.pixelFormat == initial.pixelFormat } : ofKind
@@ -50,7 +54,7 @@ struct VirtualFormats {
 
     /// The nearest duration that the format has.
     func nearest(_ duration: FrameDuration, _ selection: FormatSelection) -> FrameDuration {
-        let row = table.first { $0.isRow(of: selection) }
+        let row = (table + stills).first { $0.isRow(of: selection) }
         var best: FrameDuration?
         for range in row?.frameRates ?? [] {
             let fitting = min(max(duration, range.minFrameDuration), range.maxFrameDuration)
@@ -155,7 +159,7 @@ struct VirtualFormats {
             }
         }
         var traits = FormatTraits()
-        traits.supportedVideoStabilizationModes = ["off", "standard", "cinematic", "auto"]
+        traits.supportedVideoStabilizationModes = ["off", "standard", "auto"]
         traits.highResolutionStillImageDimensions = Dimensions(width: 1280, height: 720)
         traits.videoFieldOfView = 54.626
         traits.videoMaxZoomFactor = 49.12
@@ -179,4 +183,20 @@ struct VirtualFormats {
         add(Dimensions(width: 1920, height: 1080), 2...60, variant: "60", traits)
         return table
     }()
+
+    // What the rows promise beyond the largest of them, at each rate of the rows that do.
+    private static func stills(of table: [CaptureFormat]) -> [CaptureFormat] {
+        var stills: [CaptureFormat] = []
+        for row in table {
+            guard let size = row.traits.highResolutionStillImageDimensions, size != row.dimensions else { continue }
+            if let known = stills.firstIndex(where: { $0.pixelFormat == row.pixelFormat && $0.dimensions == size }) {
+                stills[known].frameRates += row.frameRates
+                continue
+            }
+            var still = row
+            (still.id, still.dimensions, still.variant) = ("s\(stills.count)", size, nil)
+            stills.append(still)
+        }
+        return stills
+    }
 }

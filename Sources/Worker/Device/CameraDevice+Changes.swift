@@ -68,7 +68,9 @@ extension CameraDevice {
     ) throws(BusError) -> PreparedChange {
         let request = try ConfigurationChange.parse(change, path: path)
         let now = try translating { () throws(SourceError) in try read() }
-        var plan = try ConfigurationPlanner(description: now.description).plan(
+        var description = now.description
+        if isStandIn { description.formats += description.stillFormats }
+        var plan = try ConfigurationPlanner(description: description).plan(
             request, path: path, current: now.configuration, mode: mode)
         if let wanted = plan.format, wanted != now.configuration.format {
             let given = try translating { () throws(SourceError) in try source.tryFormat(wanted) }

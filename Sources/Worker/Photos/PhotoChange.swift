@@ -96,7 +96,10 @@ enum PhotoChange {
     // nil: the format that is set is as large as any.
     private static func largest(_ wanted: PhotoFileType?, _ now: DeviceSnapshot) -> CaptureFormat? {
         let present = now.configuration.format
-        let fitting = now.description.formats.filter { format in
+        let promised = now.description.formats.first { $0.id == now.configuration.formatID }?.traits
+            .highResolutionStillImageDimensions
+        let stills = now.description.stillFormats.filter { $0.dimensions == promised }
+        let fitting = (now.description.formats + stills).filter { format in
             if let duration = now.configuration.frameDuration, !format.has(duration) { return false }
             let available = PhotoEncoder.available(for: format.pixelFormat)
             return switch wanted {

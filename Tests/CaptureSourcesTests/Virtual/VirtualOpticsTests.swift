@@ -196,8 +196,16 @@ import Testing
 
     @Test func theTelephonesTable() throws {
         let camera = VirtualCamera(index: 0, profile: .iphone6)
-        let formats = try camera.open().formats
+        let description = try camera.open()
+        let formats = description.formats
         #expect(formats.count == 6)
+        // Of photos only.
+        let stills = description.stillFormats
+        #expect(stills.map { "\($0.pixelFormat.name) \($0.dimensions)" } == ["NV12 3264x1836", "420f 3264x1836"])
+        for still in stills {
+            let wanted = FormatSelection(pixelFormat: still.pixelFormat, dimensions: still.dimensions)
+            #expect(try camera.setFormat(wanted) == wanted)
+        }
         #expect(formats.map(\.pixelFormat.name) == ["NV12", "420f", "NV12", "420f", "NV12", "420f"])
         #expect(formats.map(\.traits.colorRange) == [.video, .full, .video, .full, .video, .full])
         let told = formats.map { format in

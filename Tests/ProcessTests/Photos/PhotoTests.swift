@@ -230,5 +230,45 @@ extension ProcessTests {
             #expect(error.reason == .sessionNotRunning)
             try await bus.stop()
         }
+
+        @Test func `a telephone's stills are as large as its table says, and its pictures can be stabilized`()
+            async throws
+        {
+            let bus = try await BusHarness(virtual: 1, arguments: ["--virtual-profile", "iphone6"])
+            let client = try RawClient(path: bus.directory.commandSocket)
+            for row in try client.call("device.formats", ["device": "cam0"])["formats"]?.array ?? [] {
+                let id = row["id"]?.string ?? ""
+                #expect(try await bus.run("camerabus", ["format", "cam0", id]).status == 0)
+                let modes = row["supportedVideoStabilizationModes"]?.array?.compactMap(\.string) ?? []
+                #expect(modes == ["off", "standard", "auto"])
+                for (mode, active) in [("standard", "standard"), ("auto", "standard"), ("off", "off")] {
+                    let session = try client.call(
+                        "session.create", ["inputs": [["device": "cam0", "activeFormat": .string(id)]]])["session"]
+                    let connection: JSONValue = [
+                        "connection": ["input": "cam0", "preferredVideoStabilizationMode": .string(mode)]
+                    ]
+                    let asked: JSONValue = ["session": session ?? .null]
+                    try client.call(
+                        "session.configure",
+                        ["session": session ?? .null, "actions": [["addOutput": "videoData"], connection]])
+                    try client.call("session.start", asked)
+                    try await bus.wait(for: "state/session/\(session?.string ?? "")/") {
+                        $0?["resolved"]?[0]?["activeVideoStabilizationMode"]?.string == active
+                    }
+                    try client.call("session.delete", asked)
+                    try client.call("device.set", ["device": "cam0", "controls": ["videoStabilizationMode": "off"]])
+                }
+                let still = row["highResolutionStillImageDimensions"]
+                guard still?["width"]?.integer ?? 0 > row["width"]?.integer ?? 0 else { continue }
+                let path = "\(bus.scratchPath)/\(id).jpg"
+                let taken = try await bus.run("camerabus", ["photo", "cam0", "--high-resolution", "-o", path])
+                #expect(taken.status == 0, "\(taken)")
+                let probed = try await bus.run(
+                    "ffprobe", ["-v", "error", "-show_entries", "stream=width,height", "-of", "csv=p=0", path])
+                #expect(probed.standardOutput == "3264,1836\n", "\(probed)")
+                try await bus.wait(for: "state/device/cam0/") { $0?["activeFormat"]?["id"]?.string == id }
+            }
+            try await bus.stop()
+        }
     }
 }
