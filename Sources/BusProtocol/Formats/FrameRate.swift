@@ -63,6 +63,10 @@ public struct FrameRate: Hashable, Sendable {
 
     public var framesPerSecond: Double { Double(frames) / Double(seconds) }
 
+    /// Frames in a million seconds, rounded up: of a limit that is a little lower than the device's rate, a frame would
+    /// be left out now and then.
+    public var millionths: Int { Int(clamping: (Int128(frames) * 1_000_000 + Int128(seconds) - 1) / Int128(seconds)) }
+
     /// The shortest number that is read as this rate; where no number is, the nearest with six digits behind the point.
     public var number: JSONValue {
         let candidates = [1.0, 1000, 1_000_000].map { (framesPerSecond * $0).rounded() / $0 }

@@ -26,7 +26,7 @@ struct CameraPictures {
             return try await respond(
                 WebResponse(
                     DeviceID.isValid(device) ? 400 : 404,
-                    "width and height must be whole numbers up to 16384, fps a number greater than 0, crop "
+                    "width and height must be whole numbers up to 16384, fps a rate such as 10 or 30000/1001, crop "
                         + "WIDTHxHEIGHT+X+Y. rendition stands alone and is jpeg, as in "
                         + "rendition=jpeg:640x360,rotate=90."))
         }
@@ -99,9 +99,10 @@ struct CameraPictures {
         var text = "jpeg"
         let isBounded = width ?? 0 > 0 || height ?? 0 > 0
         if isBounded { text += ":\(width ?? 0)x\(height ?? 0)" }
-        if isMoving, let rate = query["fps"] {
-            guard rate.utf8.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }) else { return nil }
-            text += "@\(rate)"
+        var rate: FrameRate?
+        if isMoving, let wish = query["fps"] {
+            guard let read = try? FrameRate(wish), read.framesPerSecond <= Double(Rendition.maxRate) else { return nil }
+            rate = read
         }
         if let crop = query["crop"] {
             // A form's plus is a space.
@@ -110,7 +111,9 @@ struct CameraPictures {
             text += ";crop=\(crop)"
         }
         if isBounded { text += ";fit" }
-        return (try? Rendition(parsing: text)) == nil ? nil : text
+        guard var rendition = try? Rendition(parsing: text) else { return nil }
+        rendition.rateMillionths = rate?.millionths
+        return rendition.description
     }
 
     /// Why a message has no picture; nil: it has one, or does not say why.
