@@ -54,11 +54,11 @@ import Testing
         let settings = params["settings"]
         let shots = settings?["burst"]?.integer ?? Int64(settings?["bracket"]?["exposureBias"]?.array?.count ?? 1)
         let deliver = params["deliver"]?.array?.compactMap(\.string) ?? []
-        let type = settings?["format"]?.string ?? "jpeg"
+        let types = [settings?["format"]?.string ?? "jpeg"] + (settings?["raw"] == true ? ["dng"] : [])
         var (photos, files): ([JSONValue], [[UInt8]]) = ([], [])
         for device in devices {
-            for index in 0..<shots {
-                let file = Array("\(device) \(turn).\(index)".utf8)
+            for (index, type) in (0..<shots).flatMap({ index in types.map { (index, $0) } }) {
+                let file = Array("\(device) \(turn).\(index)\(type == "dng" ? " raw" : "")".utf8)
                 var photo: [String: JSONValue] = [
                     "device": .string(device), "index": .integer(index), "fileType": .string(type), "width": 1280,
                     "height": 720, "bytes": JSONValue(file.count), "sequence": 1, "stream": "s", "settled": false,
@@ -123,6 +123,24 @@ import Testing
         #expect(try names.map(read) == ["left 1.0", "left 1.1", "right 1.0", "right 1.1"])
         #expect(result.standardError.hasSuffix("The photos were taken within 2.5 ms.\n"))
         #expect(asked(bus).map { $0["devices"] } == [["left", "right"]])
+    }
+
+    @Test func `a photo and its DNG are two files of one name`() async throws {
+        let bus = try bus()
+        let result = try await run(bus, "cam0", "--format", "jpeg+dng", "-o", place("a.jpg"))
+        #expect(result.standardOutput == "\(place("a.jpg"))\n\(place("a.dng"))\n", "\(result)")
+        #expect(try read("a.jpg") == "cam0 1.0" && read("a.dng") == "cam0 1.0 raw")
+        #expect(asked(bus).map { $0["settings"] } == [["format": "jpeg", "raw": true]])
+        // The second's name alone is in the way, and is known before.
+        try File.replace(place("b-2.dng"), with: [1], mode: 0o600)
+        let there = try await run(bus, "cam0", "--format", "png+dng", "-n", "2", "-o", place("b"))
+        #expect(there.status == 1 && there.standardError.contains("b-2.dng exists already; --force"), "\(there)")
+        #expect(asked(bus).count == 1)
+        let burst = try await run(bus, "cam0", "--format", "jpeg+dng", "--burst", "2", "-o", scratch.path + "/")
+        let names = ["123", "156"].flatMap { time in
+            ["jpg", "dng"].map { place("cam0-20270115-080000-\(time).\($0)") + "\n" }
+        }
+        #expect(burst.standardOutput == names.joined(), "\(burst)")
     }
 
     @Test func `a folder has names of the camera and the time`() async throws {

@@ -132,6 +132,8 @@ import Testing
                 "highResolution": true, "thumbnail": true, "orientation": "portrait", "mirrored": true, "turned": true,
                 "bracket": ["exposureBias": [.number(-2), .number(0), .number(2)]],
             ])
+        let both = try command("cam0", "--format", "jpeg+dng", "-o", "a.jpg").making
+        #expect(both.settings(fileType: "jpeg") == ["format": "jpeg", "raw": true] && both.withRaw)
         let past = try command("cam0", "--ago", "500")
         #expect(past.making.settings(fileType: nil) == ["ago": 500])
         let live = try command("cam0", "--live", "--mic", "mic0", "--flash", "auto", "-n", "3", "-o", "a.jpg")
@@ -155,6 +157,9 @@ import Testing
         ["a", "-o", ""], ["a", "-o", "-", "--json"], ["a", "-o", "-", "--burst", "2"], ["a", "b", "-o", "-"],
         ["a", "-o", "-", "--every", "1"], ["a", "b", "-o", "%d.jpg"], ["a", "--burst", "2", "-o", "%s.jpg"],
         ["a", "--format", "dng", "-o", "a.jpg"], ["a", "--force", "--library"], ["a", "--format", "webp"],
+        ["a", "--format", "dng+jpeg"], ["a", "--format", "jpeg+dng", "-o", "-"],
+        ["a", "--format", "jpeg+dng", "-o", "a.dng"], ["a", "--format", "jpeg+dng", "--live"],
+        ["a", "--format", "jpeg+dng", "--ago", "500"],
         ["a", "--quality", "0"], ["a", "--flash", "yes"], ["a", "--orientation", "up"], ["a", "--burst", "101"],
         ["a", "--burst", "8", "--interval", "10000"], ["a", "--bracket-durations=1/30"], ["a", "--interval", "5"],
         ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],

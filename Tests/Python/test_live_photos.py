@@ -261,6 +261,52 @@ class Photos(PhotoTestCase):
             counter = read_image(image)
             self.assertEqual(counter and counter.counter, photo.sequence % 2**32)
 
+    def test_a_photo_and_its_raw_picture_are_of_one_frame(self) -> None:
+        if "photosWithRaw" not in self.client.hello.features:
+            self.skipTest("the bus takes no raw picture with a photo")
+        with self.assertRaises(camerabus.PhotoFormatUnavailable) as caught:
+            self.client.capture_photo(self.first, raw=True)
+        self.assertEqual(caught.exception.available["raw"], [])
+        size = {"width": 640, "height": 480}
+        with self.client.lock(self.first, wait=TIMEOUT):
+            self.client.configure(self.first, activeFormat={"pixelFormat": "RGGB", **size})
+            stages: list[PhotoStage] = []
+            capture = self.client.capture_photo(
+                self.first, raw=True, burst=2, deliver=["reply", "library"], on_stage=stages.append
+            )
+            with self.client.session(self.first, preset="inputPriority", outputs="photo") as session:
+                photo, raw = self.client.capture_photo(session=session.id, format="png", raw=True).photos
+        self.assertEqual((photo.fileType, photo.data[:4], raw.fileType), ("png", b"\x89PNG", "dng"))
+        self.assertEqual([stage.event for stage in stages], [*STAGES[:3], *[STAGES[3]] * 4, STAGES[4]])
+        self.assertEqual((capture.expectedPhotoCount, capture.resolved["devices"][0]["raw"]), (4, size))
+        self.assertEqual([photo.fileType for photo in capture.photos], ["jpeg", "dng"] * 2)
+        entries = {entry.id: entry for entry in self.client.library(photo=capture.uniqueID).entries}
+        for photo, raw in (capture.photos[:2], capture.photos[2:]):
+            self.addCleanup(self.client.delete_from_library, photo.id)
+            self.addCleanup(self.client.delete_from_library, raw.id)
+            self.assertEqual(
+                (photo.index, photo.sequence, photo.timestamp, photo.stream),
+                (raw.index, raw.sequence, raw.timestamp, raw.stream),
+            )
+            self.assertEqual(os.path.splitext(photo.path)[0], os.path.splitext(raw.path)[0])
+            for each in (photo, raw):
+                self.assertEqual(Path(each.path).read_bytes(), each.data)
+                self.assertEqual((entries[each.id].path, entries[each.id].fileType), (each.path, each.fileType))
+                self.assertEqual(entries[each.id].photo.index, each.index)
+            if shutil.which("exiftool"):
+                found = [
+                    json.loads(subprocess.check_output(["exiftool", "-json", "-n", each.path]))[0]
+                    for each in (photo, raw)
+                ]
+                self.assertEqual([each["FileType"] for each in found], ["JPEG", "DNG"])
+                for tag in ("DateTimeOriginal", "SubSecTimeOriginal", "ExposureTime", "Orientation"):
+                    self.assertEqual(found[0][tag], found[1][tag], tag)
+                self.assertNotEqual(found[0]["ImageUniqueID"], found[1]["ImageUniqueID"])
+            if shutil.which("dcraw") and Image is not None and read_image is not None:
+                developed = subprocess.check_output(["dcraw", "-c", raw.path])
+                counters = [read_image(Image.open(io.BytesIO(data))) for data in (photo.data, developed)]
+                self.assertEqual([counter and counter.counter for counter in counters], [photo.sequence % 2**32] * 2)
+
     def test_the_library_keeps_it(self) -> None:
         photo = self.client.capture_photo(self.first, deliver=["library"]).photo
         self.assertIsNone(photo.data)

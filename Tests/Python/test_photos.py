@@ -108,16 +108,17 @@ class Photos(BusTestCase):
 
     def test_settings_have_the_protocol_s_names(self) -> None:
         self.client.capture_photo(
-            "cam0", format="jpeg", quality=80, flash="auto", red_eye_reduction=True, stabilization=True,
+            "cam0", format="jpeg", raw=True, quality=80, flash="auto", red_eye_reduction=True, stabilization=True,
             high_resolution=True, orientation="portrait", mirrored=False, turned=True, thumbnail=320,
             bracket_durations=[Fraction(1, 125), "1/30", 0.5], unique_id="mine", deliver=["reply", "library"],
             name="belt", lock="token",
         )  # fmt: skip
         self.assertEqual(self.asked(), {
             "device": "cam0", "deliver": ["reply", "library"], "name": "belt", "lock": "token", "settings": {
-                "uniqueID": "mine", "format": "jpeg", "quality": 80, "flash": "auto", "redEyeReduction": True,
-                "stabilization": True, "highResolution": True, "orientation": "portrait", "mirrored": False,
-                "turned": True, "thumbnail": {"maxSize": 320}, "bracket": {"exposureDuration": ["1/125", "1/30", 0.5]},
+                "uniqueID": "mine", "format": "jpeg", "raw": True, "quality": 80, "flash": "auto",
+                "redEyeReduction": True, "stabilization": True, "highResolution": True, "orientation": "portrait",
+                "mirrored": False, "turned": True, "thumbnail": {"maxSize": 320},
+                "bracket": {"exposureDuration": ["1/125", "1/30", 0.5]},
             },
         })  # fmt: skip
         self.client.capture_photo(rig="stereo", bracket=[-2, 0, 2], thumbnail=True)

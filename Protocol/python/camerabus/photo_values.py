@@ -38,7 +38,7 @@ class Photo:
     """
 
     device: str = ""
-    #: Which it is of this camera's, from 0.
+    #: Which it is of this camera's, from 0. A DNG of the same frame as another file has the same.
     index: int = 0
     #: `jpeg`, `dng`, `png` or `tiff`.
     fileType: str = ""
@@ -156,7 +156,7 @@ def _save(data: builtins.bytes, path: str | os.PathLike[str], overwrite: bool) -
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhotoCapture:
     """What came of one request: photos in the order of the cameras, and of each camera's in the order in which they
-    were taken.
+    were taken. With `raw` the DNG of a frame follows its other file.
     """
 
     #: The settings', which is used up now.

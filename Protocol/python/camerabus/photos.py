@@ -50,6 +50,7 @@ OnStage: TypeAlias = Callable[[PhotoStage], object]
 def settings(
     *,
     format: str | None,
+    raw: bool,
     quality: int | None,
     flash: str | None,
     red_eye_reduction: bool,
@@ -80,7 +81,7 @@ def settings(
     small = {"maxSize": thumbnail} if isinstance(thumbnail, int) and not isinstance(thumbnail, bool) else thumbnail
     return {
         **given(
-            uniqueID=unique_id, format=format, quality=quality, flash=flash, redEyeReduction=red_eye_reduction,
+            uniqueID=unique_id, format=format, raw=raw, quality=quality, flash=flash, redEyeReduction=red_eye_reduction,
             stabilization=stabilization, highResolution=high_resolution, orientation=orientation, turned=turned,
             thumbnail=dict(small) if isinstance(small, Mapping) else small, bracket=steps, burst=burst,
             interval=None if interval is None else interval * 1000, ago=None if ago is None else ago * 1000,
@@ -227,6 +228,7 @@ class PhotoCalls(Opened):
         rig: str | None = None,
         session: str | None = None,
         format: str | None = None,
+        raw: bool = False,
         quality: int | None = None,
         flash: str | None = None,
         red_eye_reduction: bool = False,
@@ -256,11 +258,11 @@ class PhotoCalls(Opened):
         in its place, where `data` is None, and both names do both.
 
         `format` is `jpeg`, `dng`, the camera's raw picture, or `png` or `tiff`, which lose nothing; None: its first.
-        `quality` is a JPEG's, 1 to 100. `flash` is `on`, `off` or `auto`. With `high_resolution` the photo has the
-        camera's largest size, whatever size it streams in. `orientation` (`portrait`, `portraitUpsideDown`,
-        `landscapeRight`, `landscapeLeft`) and `mirrored` are told in the file, or, `turned`, its pixels are turned
-        without loss. `thumbnail` puts a small picture into
-        it.
+        With `raw` a `dng` of the same frame comes beside each: `picture, raw = client.capture_photo("cam0",
+        raw=True).photos`, which have one `index`. `quality` is a JPEG's, 1 to 100. `flash` is `on`, `off` or `auto`.
+        With `high_resolution` the photo has the camera's largest size, whatever size it streams in. `orientation`
+        (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored` are told in the file, or,
+        `turned`, its pixels are turned without loss. `thumbnail` puts a small picture into it.
 
         A `bracket` has an exposure for each photo, in EV (`[-2, 0, 2]`), `bracket_durations` in seconds (`["1/125",
         0.5]`); a `burst` is so many photos one after the other, `interval` seconds apart or else frame by frame. What
@@ -286,7 +288,7 @@ class PhotoCalls(Opened):
         no photo that it has not begun.
         """
         wishes = settings(
-            format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction,
+            format=format, raw=raw, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction,
             stabilization=stabilization, high_resolution=high_resolution, orientation=orientation, mirrored=mirrored,
             turned=turned, thumbnail=thumbnail, bracket=bracket, bracket_durations=bracket_durations, burst=burst,
             interval=interval, ago=ago, live=live, unique_id=unique_id,
@@ -304,6 +306,7 @@ class AsyncPhotoCalls(AsyncOpened):
         rig: str | None = None,
         session: str | None = None,
         format: str | None = None,
+        raw: bool = False,
         quality: int | None = None,
         flash: str | None = None,
         red_eye_reduction: bool = False,
@@ -327,7 +330,7 @@ class AsyncPhotoCalls(AsyncOpened):
         timeout: float | None = None,
     ) -> PhotoCapture:
         wishes = settings(
-            format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction,
+            format=format, raw=raw, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction,
             stabilization=stabilization, high_resolution=high_resolution, orientation=orientation, mirrored=mirrored,
             turned=turned, thumbnail=thumbnail, bracket=bracket, bracket_durations=bracket_durations, burst=burst,
             interval=interval, ago=ago, live=live, unique_id=unique_id,

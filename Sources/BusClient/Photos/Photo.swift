@@ -5,7 +5,8 @@ public import JSON
 public struct PhotoCapture: Sendable {
     /// Theirs: the request's, or the one that the bus gave it. It is used up.
     public let uniqueID: String
-    /// In the order of the cameras, and of each camera's in the order in which they were taken.
+    /// In the order of the cameras, and of each camera's in the order in which they were taken; with `raw` the DNG of a
+    /// frame follows its other file, which has the same index.
     public let photos: [ClientPhoto]
     /// Of a live photo; nil: it is none.
     public let livePhotoMovie: ClientLivePhotoMovie?
@@ -53,9 +54,9 @@ public struct ClientPhoto: Sendable {
 
     /// The camera's id.
     public var device: String { json["device"]?.string ?? "" }
-    /// Which it is of this camera's, from 0.
+    /// Which it is of this camera's, from 0; a DNG of the same frame as another file has the same.
     public var index: Int { number("index") }
-    /// `jpeg` or `dng`.
+    /// `jpeg`, `dng`, `png` or `tiff`.
     public var fileType: String { json["fileType"]?.string ?? "" }
     /// Pixels, as they are stored: the file says how they are to be turned.
     public var width: Int { number("width") }

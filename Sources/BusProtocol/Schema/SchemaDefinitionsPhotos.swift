@@ -16,6 +16,9 @@ extension Schema {
                 Schema.reference("PhotoFileType").described(
                     "Absent: the first that the camera's present format allows.")),
             .optional(
+                "raw",
+                .boolean.described("With a DNG of the same frame as a further photo (feature photosWithRaw).")),
+            .optional(
                 "quality",
                 .integer(min: 1, max: 100).described("Of a JPEG. Absent: as the camera makes it, else 95.")),
             .optional("flash", .choice(["off", "on", "auto"]).described("off if absent.")),
@@ -149,13 +152,17 @@ extension Schema {
                 .required("pixelFormat", Schema.reference("PixelFormat").described("What the camera gives for it.")),
                 .required("flash", .boolean), .required("redEyeReduction", .boolean),
                 .required("stabilization", .boolean), .required("highResolution", .boolean),
+                .optional("raw", size.described("Of the DNG that each comes with. Absent: there is none.")),
                 .optional("thumbnail", size), .optional("bracket", .reference("PhotoBracket")),
-                .required("photos", .integer(min: 1).described("How many come of this camera.")),
+                .required("photos", .integer(min: 1).described("How many files come of this camera.")),
             ], additional: true),
         "Photo": .object(
             [
                 .required("device", .string(minLength: 1)),
-                .required("index", .integer(min: 0).described("Of this camera's photos of the request.")),
+                .required(
+                    "index",
+                    .integer(min: 0).described(
+                        "Of this camera's photos of the request: two files of one frame share it.")),
                 .required("fileType", .reference("PhotoFileType")), .required("width", .integer(min: 1)),
                 .required("height", .integer(min: 1)), .required("bytes", .integer(min: 1).described("Of the file.")),
                 .required(

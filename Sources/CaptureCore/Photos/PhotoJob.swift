@@ -40,15 +40,17 @@ public struct PhotoOutcome: Hashable, Sendable {
     public var uniqueID: String
     /// One of each device, in the request's order.
     public var resolutions: [PhotoResolution]
-    /// In the order of the devices, and of each device in the order in which they were taken.
+    /// In the order of the devices, and of each device in the order in which they were taken; of one frame the DNG that
+    /// comes with another file last.
     public var photos: [PhotoResult]
     /// Of a live photo.
     public var movie: LivePhotoMovie?
 
     /// Nanoseconds between the first and the last device's first photo; nil with one device.
     public var spread: Int64? {
-        let times = photos.filter { $0.index == 0 }.map(\.timestamp.monotonic)
-        guard times.count > 1, let first = times.min(), let last = times.max() else { return nil }
+        let firsts = photos.filter { $0.index == 0 }
+        let times = firsts.map(\.timestamp.monotonic)
+        guard Set(firsts.map(\.device)).count > 1, let first = times.min(), let last = times.max() else { return nil }
         return last - first
     }
 
@@ -62,7 +64,7 @@ public struct PhotoOutcome: Hashable, Sendable {
         movie?.attachment = attaches ? listed.count : nil
         var attachments = listed.map(announcement)
         if let movie { attachments.append(movieAnnouncement(movie)) }
-        let late = photos.count { $0.late != nil }
+        let late = Set(photos.filter { $0.late != nil }.map { Shot($0) }).count
         return .members([
             "uniqueID": .string(uniqueID),
             "resolved": PhotoJob.resolved(resolutions, movie: movie?.dimensions),
@@ -71,6 +73,14 @@ public struct PhotoOutcome: Hashable, Sendable {
             "late": late == 0 ? nil : JSONValue(late),
             "attachments": .array(attaches ? attachments : []),
         ])
+    }
+
+    // A frame that became photos: two files of it are late once.
+    private struct Shot: Hashable {
+        let device: String
+        let index: Int
+
+        init(_ photo: PhotoResult) { (device, index) = (photo.device, photo.index) }
     }
 
     private func movieAnnouncement(_ movie: LivePhotoMovie) -> JSONValue {
@@ -85,7 +95,7 @@ public struct PhotoOutcome: Hashable, Sendable {
     private func announcement(_ photo: PhotoResult) -> JSONValue {
         let stored = photo.path.flatMap { $0.split(separator: "/").last.map(String.init) }
         let stem = resolutions.count > 1 ? "photo-\(uniqueID)-\(photo.device)" : "photo-\(uniqueID)"
-        let count = photos.count { $0.device == photo.device }
+        let count = Set(photos.filter { $0.device == photo.device }.map(\.index)).count
         let name = stored ?? PhotoName.file(stem: stem, index: photo.index, count: count, fileType: photo.fileType)
         return [
             "name": .string(name), "contentType": .string(photo.fileType.contentType),
@@ -387,7 +397,7 @@ public struct PhotoJob: Sendable {
 
     private mutating func process(_ photo: PhotoResult) -> [PhotoStep] {
         let steps = beginCapturing()
-        guard !photos.contains(where: { $0.device == photo.device && $0.index == photo.index }) else { return steps }
+        guard !photos.contains(where: { $0.isSameFile(as: photo) }) else { return steps }
         photos.append(photo)
         return steps + (hasCaptured ? [told(photo)] : [])
     }
@@ -421,7 +431,7 @@ public struct PhotoJob: Sendable {
         let places = Dictionary(
             devices.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { place, _ in place })
         return photos.sorted { left, right in
-            (places[left.device] ?? .max, left.index) < (places[right.device] ?? .max, right.index)
+            (places[left.device] ?? .max, left.rank) < (places[right.device] ?? .max, right.rank)
         }
     }
 
@@ -433,5 +443,6 @@ public struct PhotoJob: Sendable {
         ])
     }
 
+    /// Of how many files.
     static func expected(_ resolutions: [PhotoResolution]) -> Int { resolutions.reduce(0) { $0 + $1.photos } }
 }

@@ -15,13 +15,15 @@ public enum PhotoName {
     ///   - time: of the day, as files have it: `142530`.
     ///   - device: its id, where several take part.
     ///   - format: what the client asked for; nil: nothing.
+    ///   - withRaw: a DNG comes with each: both have one stem.
     /// - Throws: `invalidParams` {path: "name"}.
     public static func stem(
-        name: String?, time: String, uniqueID: String, device: String?, format: PhotoFileType?
+        name: String?, time: String, uniqueID: String, device: String?, format: PhotoFileType?,
+        withRaw: Bool = false
     ) throws(BusError) -> String {
         var stem = "photo-\(time)-\(uniqueID)"
         if let name {
-            stem = try withoutEnding(name, format)
+            stem = try withoutEnding(name, format, withRaw)
             guard isStem(stem) else {
                 throw .invalidParams(
                     "name",
@@ -39,8 +41,8 @@ public enum PhotoName {
     /// The name of one file.
     ///
     /// - Parameters:
-    ///   - index: the photo's, from 0.
-    ///   - count: of this device's photos; with one, its number is not in the name.
+    ///   - index: the photo's frame's, from 0.
+    ///   - count: of this device's frames that become photos; with one, its number is not in the name.
     ///   - attempt: from 1; each gives another name, for where there is such a file already.
     public static func file(
         stem: String, index: Int, count: Int, fileType: PhotoFileType, attempt: Int = 1
@@ -67,13 +69,15 @@ public enum PhotoName {
             && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }
 
-    private static func withoutEnding(_ name: String, _ format: PhotoFileType?) throws(BusError) -> String {
+    private static func withoutEnding(_ name: String, _ format: PhotoFileType?, _ withRaw: Bool) throws(BusError)
+        -> String
+    {
         let endings: [(String, PhotoFileType)] = [
             (".jpg", .jpeg), (".jpeg", .jpeg), (".dng", .dng), (".png", .png), (".tiff", .tiff), (".tif", .tiff),
         ]
         for (ending, type) in endings
         where name.lowercased().hasSuffix(ending) {
-            guard format ?? type == type else {
+            guard format ?? type == type || withRaw && type == .dng else {
                 throw .invalidParams("name", "ends in \(ending), but the format is \(format?.rawValue ?? "")")
             }
             return String(name.dropLast(ending.count))

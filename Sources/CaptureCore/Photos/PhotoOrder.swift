@@ -56,7 +56,7 @@ public struct PhotoPlace: Hashable, Sendable {
     public var directory: String
     /// The files' name, without ``PhotoName``'s marks and ending.
     public var stem: String
-    /// The entries' ids, in the order of the photos: as many as are expected of this device.
+    /// The entries' ids, in the order of the files: as many as are expected of this device.
     public var ids: [String]
     /// For whom they are.
     public var owner: LockHolder
@@ -143,9 +143,9 @@ extension PhotoPlace {
         guard PhotoName.isStem(stem) else { throw .invalidParams(reader.path(of: "stem"), "is not a file name") }
         let listed = try reader.array("ids")
         ids = listed.compactMap(\.string)
-        guard ids.count == listed.count, !ids.isEmpty, ids.count <= Int(PhotoSettings.bursts.upperBound) else {
+        guard ids.count == listed.count, !ids.isEmpty, ids.count <= Int(PhotoSettings.mostFiles) else {
             throw .invalidParams(
-                reader.path(of: "ids"), "must be the ids of 1 to \(PhotoSettings.bursts.upperBound) entries")
+                reader.path(of: "ids"), "must be the ids of 1 to \(PhotoSettings.mostFiles) entries")
         }
         guard let owner = LockHolder(keptJSON: try reader.required("owner")) else {
             throw .invalidParams(reader.path(of: "owner"), "is not a process id")

@@ -15,17 +15,19 @@ public struct PhotoResolution: Hashable, Sendable {
     public var redEyeReduction: Bool
     public var stabilization: Bool
     public var highResolution: Bool
+    /// Of the DNG that each photo comes with; nil: there will be none.
+    public var raw: Dimensions?
     /// nil: there will be none.
     public var thumbnail: Dimensions?
     /// As the camera takes it: nearest to what was asked for.
     public var bracket: PhotoBracket?
-    /// How many come.
+    /// How many files come.
     public var photos: Int
 
     public init(
         device: String, format: PhotoFileType, dimensions: Dimensions, pixelFormat: PixelFormat, flash: Bool = false,
         redEyeReduction: Bool = false, stabilization: Bool = false, highResolution: Bool = false,
-        thumbnail: Dimensions? = nil, bracket: PhotoBracket? = nil, photos: Int = 1
+        raw: Dimensions? = nil, thumbnail: Dimensions? = nil, bracket: PhotoBracket? = nil, photos: Int = 1
     ) {
         self.device = device
         self.format = format
@@ -35,6 +37,7 @@ public struct PhotoResolution: Hashable, Sendable {
         self.redEyeReduction = redEyeReduction
         self.stabilization = stabilization
         self.highResolution = highResolution
+        self.raw = raw
         self.thumbnail = thumbnail
         self.bracket = bracket
         self.photos = photos
@@ -42,6 +45,11 @@ public struct PhotoResolution: Hashable, Sendable {
 
     /// Bytes that all files have together at least; nil: that shows only when they are made.
     public var leastBytes: Int64? {
+        let ofShot = [leastBytes(of: format, dimensions), raw.flatMap { leastBytes(of: .dng, $0) }].compactMap(\.self)
+        return ofShot.isEmpty ? nil : ofShot.reduce(0, +) * Int64(raw == nil ? photos : photos / 2)
+    }
+
+    private func leastBytes(of format: PhotoFileType, _ dimensions: Dimensions) -> Int64? {
         let bits = pixelFormat.rawSamples?.bits
         let samples: Int64
         switch format {
@@ -50,7 +58,7 @@ public struct PhotoResolution: Hashable, Sendable {
         default: return nil
         }
         // They are stored one by one, without compression.
-        return Int64(dimensions.area) * samples * (bits ?? 8 > 8 ? 2 : 1) * Int64(photos)
+        return Int64(dimensions.area) * samples * (bits ?? 8 > 8 ? 2 : 1)
     }
 }
 
@@ -89,7 +97,7 @@ public struct PhotoResult: Hashable, Sendable {
 
     /// The device's id.
     public var device: String
-    /// From 0, of this device's.
+    /// From 0, of this device's: two files of one frame have the same.
     public var index: Int
     public var fileType: PhotoFileType
     /// Pixels.
@@ -141,6 +149,13 @@ public struct PhotoResult: Hashable, Sendable {
         self.error = error
         self.attachment = attachment
     }
+
+    /// Its place among the files of its device: of one frame a DNG comes last.
+    public var rank: Int { 2 * index + (fileType == .dng ? 1 : 0) }
+
+    func isSameFile(as other: PhotoResult) -> Bool {
+        device == other.device && index == other.index && fileType == other.fileType
+    }
 }
 
 /// Whether a device can take a photo now (`AVCapturePhotoOutput.CaptureReadiness`).
@@ -164,7 +179,8 @@ extension PhotoResolution {
             "device": .string(device), "format": .string(format.rawValue), "width": JSONValue(dimensions.width),
             "height": JSONValue(dimensions.height), "pixelFormat": .string(pixelFormat.name), "flash": .bool(flash),
             "redEyeReduction": .bool(redEyeReduction), "stabilization": .bool(stabilization),
-            "highResolution": .bool(highResolution), "thumbnail": thumbnail?.json, "bracket": bracket?.json,
+            "highResolution": .bool(highResolution), "raw": raw?.json, "thumbnail": thumbnail?.json,
+            "bracket": bracket?.json,
             "photos": JSONValue(photos),
         ])
     }
@@ -185,11 +201,12 @@ extension PhotoResolution {
         redEyeReduction = try reader.flag("redEyeReduction") ?? false
         stabilization = try reader.flag("stabilization") ?? false
         highResolution = try reader.flag("highResolution") ?? false
+        raw = try reader.dimensions("raw")
         thumbnail = try reader.dimensions("thumbnail")
         bracket = try reader.known("bracket").map { (value) throws(BusError) in
             try PhotoBracket(json: value, path: reader.path(of: "bracket"))
         }
-        photos = Int(try reader.integer("photos", in: PhotoSettings.bursts))
+        photos = Int(try reader.integer("photos", in: 1...PhotoSettings.mostFiles))
     }
 }
 

@@ -81,6 +81,8 @@ public struct PhotoSettings: Hashable, Sendable {
     public var uniqueID: String?
     /// nil: the first that the camera's format allows.
     public var format: PhotoFileType?
+    /// With a DNG of the same frame, beside it.
+    public var withRaw: Bool
     /// Of JPEG, 1–100; nil: as the camera makes it, else ``usualQuality``.
     public var quality: Int?
     public var flash: PhotoFlashMode
@@ -116,14 +118,15 @@ public struct PhotoSettings: Hashable, Sendable {
     public static let pasts: ClosedRange<Double> = 1...Double(PhotoPreRoll.longest)
 
     public init(
-        uniqueID: String? = nil, format: PhotoFileType? = nil, quality: Int? = nil, flash: PhotoFlashMode = .off,
-        redEyeReduction: Bool = false, stabilization: Bool = false, highResolution: Bool = false,
-        orientation: CaptureOrientation? = nil, isMirrored: Bool? = nil, isTurned: Bool = false,
-        thumbnail: PhotoThumbnail? = nil, bracket: PhotoBracket? = nil, burst: Int = 1, interval: Int64 = 0,
-        ago: Int64 = 0, isLive: Bool = false
+        uniqueID: String? = nil, format: PhotoFileType? = nil, withRaw: Bool = false, quality: Int? = nil,
+        flash: PhotoFlashMode = .off, redEyeReduction: Bool = false, stabilization: Bool = false,
+        highResolution: Bool = false, orientation: CaptureOrientation? = nil, isMirrored: Bool? = nil,
+        isTurned: Bool = false, thumbnail: PhotoThumbnail? = nil, bracket: PhotoBracket? = nil, burst: Int = 1,
+        interval: Int64 = 0, ago: Int64 = 0, isLive: Bool = false
     ) {
         self.uniqueID = uniqueID
         self.format = format
+        self.withRaw = withRaw
         self.quality = quality
         self.flash = flash
         self.redEyeReduction = redEyeReduction
@@ -140,8 +143,17 @@ public struct PhotoSettings: Hashable, Sendable {
         self.isLive = isLive
     }
 
-    /// Photos that come of each device.
-    public var photosPerDevice: Int { bracket?.count ?? burst }
+    /// Frames of each device that become photos.
+    public var shotsPerDevice: Int { bracket?.count ?? burst }
+
+    /// Files that each frame becomes.
+    public var filesPerShot: Int { withRaw ? 2 : 1 }
+
+    /// Files that come of each device.
+    public var filesPerDevice: Int { shotsPerDevice * filesPerShot }
+
+    /// The most of them.
+    static let mostFiles = 2 * bursts.upperBound
 
     /// The device has to be set for them, and put back: its lock has to be free, or the client's.
     public var changesDevice: Bool { flash != .off || bracket != nil || highResolution }
@@ -161,7 +173,8 @@ extension PhotoSettings {
     public var json: JSONValue {
         .members([
             "uniqueID": uniqueID.map(JSONValue.string), "format": format.map { .string($0.rawValue) },
-            "quality": quality.map { JSONValue($0) }, "flash": flash == .off ? nil : .string(flash.rawValue),
+            "raw": withRaw ? .bool(true) : nil, "quality": quality.map { JSONValue($0) },
+            "flash": flash == .off ? nil : .string(flash.rawValue),
             "redEyeReduction": redEyeReduction ? .bool(true) : nil,
             "stabilization": stabilization ? .bool(true) : nil,
             "highResolution": highResolution ? .bool(true) : nil,
@@ -185,6 +198,7 @@ extension PhotoSettings {
                 reader.path(of: "uniqueID"), "must have 1 to 64 characters: ASCII letters, digits and '-'")
         }
         format = reader.known("format") == nil ? nil : try reader.word("format")
+        withRaw = try reader.flag("raw") ?? false
         quality = try reader.number("quality", in: 1...100).map { Int($0) }
         flash = reader.known("flash") == nil ? .off : try reader.word("flash")
         redEyeReduction = try reader.flag("redEyeReduction") ?? false
@@ -234,6 +248,7 @@ extension PhotoSettings {
         if format == .dng {
             if quality != nil { throw refusal("quality", "is for JPEG only; a DNG has the sensor's own pixels") }
             if isTurned { throw refusal("turned", "is for JPEG only; a DNG states its orientation") }
+            if withRaw { throw refusal("raw", "adds a DNG to a jpeg, png or tiff; the format dng is one already") }
         }
         if bracket != nil, burst > 1 { throw refusal("burst", "can't be combined with bracket") }
         if interval > 0, burst == 1 { throw refusal("interval", "needs a burst of at least 2 photos") }
@@ -250,7 +265,7 @@ extension PhotoSettings {
         guard ago > 0 else { return }
         let others = [
             ("flash", flash != .off), ("bracket", bracket != nil), ("burst", burst > 1),
-            ("highResolution", highResolution), ("stabilization", stabilization),
+            ("highResolution", highResolution), ("stabilization", stabilization), ("raw", withRaw),
         ]
         if let (name, _) = others.first(where: \.1) {
             throw refusal(name, "can't be combined with a past moment (ago)")
@@ -264,6 +279,7 @@ extension PhotoSettings {
         guard isLive else { return }
         let others = [
             ("bracket", bracket != nil), ("burst", burst > 1), ("ago", ago > 0), ("highResolution", highResolution),
+            ("raw", withRaw),
         ]
         if let (name, _) = others.first(where: \.1) {
             throw refusal(name, "can't be combined with livePhoto: a live photo is one photo from the running stream")

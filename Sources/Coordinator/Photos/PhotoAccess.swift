@@ -98,7 +98,7 @@ final class PhotoAccess {
         }
         return PhotoPlace(
             library: library, directory: "\(library)/\(day)", stem: stem,
-            ids: (0..<request.settings.photosPerDevice).map { _ in hexadecimal(randomBytes(8)) },
+            ids: (0..<request.settings.filesPerDevice).map { _ in hexadecimal(randomBytes(8)) },
             owner: request.owner, session: request.session, rig: request.rig, device: camera.device,
             minFree: places.minimumFree, isShared: places.isShared)
     }

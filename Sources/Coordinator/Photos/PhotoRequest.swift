@@ -58,7 +58,8 @@ struct PhotoRequest {
     /// - Throws: `invalidParams` {path: "name"}.
     func stem(of device: String, time: String) throws(BusError) -> String {
         try PhotoName.stem(
-            name: name, time: time, uniqueID: id, device: cameras.count > 1 ? device : nil, format: settings.format)
+            name: name, time: time, uniqueID: id, device: cameras.count > 1 ? device : nil, format: settings.format,
+            withRaw: settings.withRaw)
     }
 
     /// The members of a photo in events and replies: also why it was not stored.

@@ -18,7 +18,7 @@ final class PhotoService: MethodService {
         let completion: (CallReply) -> Void
         /// Its cameras are being got ready.
         var hasBegun = false
-        /// The files, by their camera's `uniqueID` and their index.
+        /// The files, by their camera's `uniqueID`, their index and their kind.
         var files: [String: Message] = [:]
         var bytes = 0
         /// That all files have at least, as far as that is known before they are made.
@@ -260,7 +260,9 @@ final class PhotoService: MethodService {
 
     private static let notGiven = BusError(.internalError, "A camera's worker did not deliver its photo; try again.")
 
-    private static func key(_ uniqueID: String, _ photo: PhotoResult) -> String { "\(uniqueID)/\(photo.index)" }
+    private static func key(_ uniqueID: String, _ photo: PhotoResult) -> String {
+        "\(uniqueID)/\(photo.index)/\(photo.fileType)"
+    }
 
     // MARK: Events
 

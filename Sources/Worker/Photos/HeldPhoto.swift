@@ -44,9 +44,9 @@ final class HeldPhoto: @unchecked Sendable {
                         + "picture")
             }
             let movie = try PhotoStorage.Movie(movie, path)
-            let entry = try PhotoStorage(order: order, place: place).store(
-                bytes.withUnsafeBytes { Array($0) }, as: result, with: movie
-            ) { !isOver.load(ordering: .relaxed) }
+            let (entry, _) = try PhotoStorage(order: order, place: place).store(
+                bytes.withUnsafeBytes { Array($0) }, as: result, with: movie,
+                isWanted: { !isOver.load(ordering: .relaxed) })
             var stored = result
             (stored.path, stored.id) = (entry.path, entry.id)
             return .members(["photo": stored.json, "movie": entry.movie.map(JSONValue.string)])

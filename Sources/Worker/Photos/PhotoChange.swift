@@ -21,7 +21,7 @@ enum PhotoChange {
         _ settings: PhotoSettings, _ now: DeviceSnapshot, of device: String
     ) throws(BusError) -> JSONValue? {
         var members: [String: JSONValue] = [:]
-        if settings.highResolution, let largest = largest(settings.format, now) {
+        if settings.highResolution, let largest = largest(settings, now) {
             members["activeFormat"] = .string(largest.id)
         }
         if settings.flash != .off {
@@ -94,7 +94,7 @@ enum PhotoChange {
     }
 
     // nil: the format that is set is as large as any.
-    private static func largest(_ wanted: PhotoFileType?, _ now: DeviceSnapshot) -> CaptureFormat? {
+    private static func largest(_ settings: PhotoSettings, _ now: DeviceSnapshot) -> CaptureFormat? {
         let present = now.configuration.format
         let promised = now.description.formats.first { $0.id == now.configuration.formatID }?.traits
             .highResolutionStillImageDimensions
@@ -102,7 +102,8 @@ enum PhotoChange {
         let fitting = (now.description.formats + stills).filter { format in
             if let duration = now.configuration.frameDuration, !format.has(duration) { return false }
             let available = PhotoEncoder.available(for: format.pixelFormat)
-            return switch wanted {
+            if settings.withRaw, available.raw.isEmpty { return false }
+            return switch settings.format {
             case .dng?: !available.raw.isEmpty
             case let wanted?: available.codecs.contains(wanted)
             case nil: !available.codecs.isEmpty

@@ -26,14 +26,18 @@ final class PhotoMaker: @unchecked Sendable {
     struct Plan: Sendable {
         var fileType: PhotoFileType
         var dimensions: Dimensions
+        /// Of the DNG that each comes with; nil: there is none.
+        var raw: Dimensions?
         var thumbnail: Dimensions?
     }
 
     private let order: PhotoOrder
     private let device: String
     private let memory: PayloadMemory
-    private var encoder: PhotoEncoder?
-    private var fileType = PhotoFileType.jpeg
+    /// Of each frame, in the order in which they are made.
+    private var encoders: [(fileType: PhotoFileType, encoder: PhotoEncoder)] = []
+    /// Under which the last file was stored, of a pair.
+    private var attempt = 1
     private let isOver = Atomic(false)
     private let mayStore = Atomic(true)
 
@@ -55,26 +59,34 @@ final class PhotoMaker: @unchecked Sendable {
             let settings = order.settings
             let available = PhotoEncoder.available(for: layout.pixelFormat)
             let fileType = settings.format ?? available.codecs.first ?? (available.raw.isEmpty ? .jpeg : .dng)
-            let encoder = try PhotoEncoder(
-                layout,
-                PhotoMaking(
-                    fileType: fileType, quality: settings.quality, orientation: settings.orientation ?? .landscapeRight,
-                    isMirrored: settings.isMirrored ?? false, isTurned: settings.isTurned,
-                    thumbnail: settings.thumbnail))
-            self.encoder = encoder
-            self.fileType = fileType
-            return Plan(fileType: fileType, dimensions: encoder.dimensions, thumbnail: encoder.thumbnail)
+            let encoder = try encoder(of: layout, fileType)
+            let raw = settings.withRaw ? try self.encoder(of: layout, .dng) : nil
+            encoders = [(fileType, encoder)] + (raw.map { [(.dng, $0)] } ?? [])
+            return Plan(
+                fileType: fileType, dimensions: encoder.dimensions, raw: raw?.dimensions, thumbnail: encoder.thumbnail)
         }
     }
 
+    private func encoder(of layout: FrameLayout, _ fileType: PhotoFileType) throws(BusError) -> PhotoEncoder {
+        let settings = order.settings
+        return try PhotoEncoder(
+            layout,
+            PhotoMaking(
+                fileType: fileType, quality: settings.quality, orientation: settings.orientation ?? .landscapeRight,
+                isMirrored: settings.isMirrored ?? false, isTurned: settings.isTurned, thumbnail: settings.thumbnail))
+    }
+
     /// Makes a photo of a frame, and stores it where it is to be stored and has no movie to wait for.
+    ///
+    /// - Parameter file: which of the frame's files, from 0; they are made one after the other.
     func make(
-        _ frame: KeptFrame, index: Int, _ reader: PhotoFactsReader, isSettled: Bool, late: Int64? = nil
+        _ frame: KeptFrame, index: Int, file: Int = 0, _ reader: PhotoFactsReader, isSettled: Bool, late: Int64? = nil
     ) -> Result<MadePhoto, BusError> {
         Result { () throws(BusError) in
-            guard let encoder, !isOver.load(ordering: .relaxed) else {
+            guard encoders.indices.contains(file), !isOver.load(ordering: .relaxed) else {
                 throw BusError(.cancelled, "The photo was cancelled.")
             }
+            let (fileType, encoder) = encoders[file]
             let photo: EncodedPhoto
             do throws(PhotoFileError) {
                 photo = try frame.bytes.withUnsafeBytes { (bytes) throws(PhotoFileError) in
@@ -103,8 +115,10 @@ final class PhotoMaker: @unchecked Sendable {
             }
             if let place = order.place, mayStore.load(ordering: .relaxed) {
                 do throws(BusError) {
-                    let entry = try PhotoStorage(order: order, place: place).store(photo.bytes, as: result)
-                    (result.path, result.id) = (entry.path, entry.id)
+                    let storage = PhotoStorage(order: order, place: place)
+                    let stored = try storage.store(photo.bytes, as: result, from: file == 0 ? 1 : attempt)
+                    (result.path, result.id) = (stored.entry.path, stored.entry.id)
+                    attempt = stored.attempt
                 } catch {
                     // The reply has it still.
                     guard order.attaches else { throw error }

@@ -187,10 +187,10 @@ extension PhotoPipeline {
             device: device, format: plan.fileType, dimensions: plan.dimensions,
             pixelFormat: controller.stream?.layout.pixelFormat ?? layout.pixelFormat,
             flash: task.fires, stabilization: stabilization.map { $0 != "off" } ?? false,
-            highResolution: task.settings.highResolution, thumbnail: plan.thumbnail,
+            highResolution: task.settings.highResolution, raw: plan.raw, thumbnail: plan.thumbnail,
             bracket: task.settings.bracket.flatMap { bracket in
                 snapshot.map { PhotoChange.given(bracket, task.neutral, $0.cameraControls) }
-            }, photos: task.count)
+            }, photos: task.settings.filesPerDevice)
         task.stage = .ready
         beginWaiting(task, milliseconds: WorkerOrder.photoPatience)
         let answer = task.onPrepared

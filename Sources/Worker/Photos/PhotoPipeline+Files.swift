@@ -14,20 +14,22 @@ extension PhotoPipeline {
     func process(_ task: PhotoTask) {
         for index in task.taken.indices {
             let shot = task.taken[index]
-            guard let frame = shot.frame, var reader = shot.reader ?? task.reader, !shot.isBegun else { continue }
+            guard let frame = shot.frame, var reader = shot.reader ?? task.reader else { continue }
             reader.bias = shot.bias.map { task.bias($0, reader) }
             reader.flashFired = shot.flashFired
             let photos = task.maker
-            let isQueued = maker.perform { [reader] in
-                photos.make(frame, index: index, reader, isSettled: shot.isSettled, late: shot.late)
-            } then: { [weak self] result in
-                guard let self else { return }
-                made(task, result)
-                // One that found no room in the queue has some now.
-                for other in tasks { process(other) }
+            for file in shot.begun..<task.settings.filesPerShot {
+                let isQueued = maker.perform { [reader] in
+                    photos.make(frame, index: index, file: file, reader, isSettled: shot.isSettled, late: shot.late)
+                } then: { [weak self] result in
+                    guard let self else { return }
+                    made(task, result)
+                    // One that found no room in the queue has some now.
+                    for other in tasks { process(other) }
+                }
+                guard isQueued else { return }
+                task.taken[index].begun += 1
             }
-            guard isQueued else { return }
-            task.taken[index].isBegun = true
         }
     }
 
@@ -36,7 +38,9 @@ extension PhotoPipeline {
         switch result {
         case .failure(let error): fail(task, error)
         case .success(let photo):
-            task.taken[photo.result.index].frame = nil
+            let index = photo.result.index
+            task.taken[index].made += 1
+            if task.taken[index].made == task.settings.filesPerShot { task.taken[index].frame = nil }
             task.results.append(photo.result)
             if let bytes = photo.held { hold(task, photo.result, bytes) }
             tell(task, .processed, ["photo": photo.result.json], photo.attachment)
@@ -45,12 +49,12 @@ extension PhotoPipeline {
     }
 
     func finishIfWhole(_ task: PhotoTask) {
-        guard task.stage == .processing, task.results.count == task.count else { return }
+        guard task.stage == .processing, task.results.count == task.settings.filesPerDevice else { return }
         task.stage = .over
         tasks.removeAll { $0 === task }
         let answer = task.onTaken
         task.onTaken = nil
-        answer?(.success(["photos": .array(task.results.sorted { $0.index < $1.index }.map(\.json))]))
+        answer?(.success(["photos": .array(task.results.sorted { $0.rank < $1.rank }.map(\.json))]))
         tellIfEnded()
     }
 }

@@ -113,10 +113,10 @@ final class PhotoPipeline {
                         .limitExceeded, "Too many photos of \(device) are under way; take it when they are finished.",
                         ["limit": "photos", "maximum": JSONValue(Self.maximumTasks)])))
         }
-        if let place = order.place, place.ids.count < order.settings.photosPerDevice {
-            return answer(.failure(.invalidParams("place.ids", "must have one id per photo")))
+        if let place = order.place, place.ids.count < order.settings.filesPerDevice {
+            return answer(.failure(.invalidParams("place.ids", "must have one id per file")))
         }
-        guard order.identifier == nil || order.settings.photosPerDevice == 1 else {
+        guard order.identifier == nil || order.settings.filesPerDevice == 1 else {
             return answer(.failure(.invalidParams("livePhoto", "can't be combined with several photos")))
         }
         if let moment = order.moment { return preparePast(order, moment, answer) }

@@ -28,12 +28,15 @@ struct PhotoStorage {
 
     /// Stores a photo; a live one with its movie, both or neither.
     ///
-    /// - Parameter isWanted: asked before it is entered as whole.
-    /// - Returns: its entry.
+    /// - Parameters:
+    ///   - first: the number of the first name to try: the second file of a frame has the name of the first.
+    ///   - isWanted: asked before it is entered as whole.
+    /// - Returns: its entry, and the number of its name.
     /// - Throws: `diskFull`; `cancelled` where it isn't wanted any more.
     func store(
-        _ bytes: [UInt8], as result: PhotoResult, with movie: Movie? = nil, isWanted: () -> Bool = { true }
-    ) throws(BusError) -> LibraryEntry {
+        _ bytes: [UInt8], as result: PhotoResult, with movie: Movie? = nil, from first: Int = 1,
+        isWanted: () -> Bool = { true }
+    ) throws(BusError) -> (entry: LibraryEntry, attempt: Int) {
         let count = bytes.count + (movie?.file.size ?? 0)
         let library: CaptureLibrary
         do throws(LibraryError) { library = try CaptureLibrary(place.library, isShared: place.isShared) } catch {
@@ -43,11 +46,15 @@ struct PhotoStorage {
         if place.minFree > 0, let free = library.free, needed.overflow || free < needed.partialValue {
             throw full(count, free)
         }
-        var attempt = 1
+        var attempt = first
+        // Both files of a frame are to have one name.
+        while isFirstOfPair(result), attempt < Self.maximumAttempts, isThere(path(result, .dng, attempt: attempt)) {
+            attempt += 1
+        }
         while true {
             do throws(LibraryError) {
-                return try library.store(
-                    entry(result, movie?.facts, attempt: attempt), bytes, movie: movie?.file, isWanted: isWanted)
+                let entry = entry(result, movie?.facts, attempt: attempt)
+                return (try library.store(entry, bytes, movie: movie?.file, isWanted: isWanted), attempt)
             } catch {
                 // One of an earlier epoch has the name.
                 guard case .file(let cause) = error, cause.code == EEXIST, attempt < Self.maximumAttempts else {
@@ -68,11 +75,9 @@ struct PhotoStorage {
             (movie.path, movie.attachment) = (nil, nil)
             return movie.json
         }
-        let name = PhotoName.file(
-            stem: place.stem, index: result.index, count: order.settings.photosPerDevice, fileType: result.fileType,
-            attempt: attempt)
+        let file = result.index * order.settings.filesPerShot + (isSecondOfPair(result) ? 1 : 0)
         var entry = LibraryEntry(
-            id: place.ids[result.index], kind: .photo, path: "\(place.directory)/\(name)",
+            id: place.ids[file], kind: .photo, path: path(result, result.fileType, attempt: attempt),
             devices: [
                 LibraryDevice(
                     device: place.device.id, uniqueID: place.device.uniqueID, name: place.device.name)
@@ -87,6 +92,23 @@ struct PhotoStorage {
             entry.movie = "\(place.directory)/\(PhotoName.movie(stem: place.stem, attempt: attempt))"
         }
         return entry
+    }
+
+    private func isThere(_ path: String) -> Bool { File.owner(of: path) != nil }
+
+    private func isFirstOfPair(_ result: PhotoResult) -> Bool {
+        order.settings.withRaw && result.fileType != .dng
+    }
+
+    private func isSecondOfPair(_ result: PhotoResult) -> Bool {
+        order.settings.withRaw && result.fileType == .dng
+    }
+
+    private func path(_ result: PhotoResult, _ fileType: PhotoFileType, attempt: Int) -> String {
+        let name = PhotoName.file(
+            stem: place.stem, index: result.index, count: order.settings.shotsPerDevice, fileType: fileType,
+            attempt: attempt)
+        return "\(place.directory)/\(name)"
     }
 
     // MARK: Failures

@@ -43,8 +43,10 @@ final class PhotoTask {
         var isSettled: Bool
         /// How much later than asked it was, nanoseconds; nil: it was not.
         var late: Int64?
-        /// It is being made into a file, or is one.
-        var isBegun = false
+        /// Files that are being made of it, or are made.
+        var begun = 0
+        /// Those that are made.
+        var made = 0
     }
 
     /// Frames around a flash: the lit one is among them.
@@ -133,7 +135,8 @@ final class PhotoTask {
     var results: [PhotoResult] = []
 
     var settings: PhotoSettings { order.settings }
-    var count: Int { order.settings.photosPerDevice }
+    /// Frames that become photos.
+    var count: Int { order.settings.shotsPerDevice }
 
     init(_ order: PhotoOrder, _ maker: PhotoMaker, _ answer: @escaping Answer) {
         self.order = order

@@ -149,6 +149,7 @@ struct ErrorText {
     // `highResolution` is --high-resolution.
     private static func option(_ member: String) -> String {
         if member == "livePhoto" { return "--live" }
+        if member == "raw" { return "--format" }
         return "--" + member.map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
     }
 

@@ -261,6 +261,35 @@ import Testing
         #expect(queue.holder(of: "a") == ["pid": 2] && queue.holder(of: "b") == ["pid": 2])
     }
 
+    @Test func twoFilesOfOneFrameAreTwoPhotosOfOneMoment() throws {
+        var plan = resolution("cam0", photos: 4)
+        plan.raw = plan.dimensions
+        var files = [
+            photo("cam0", 0, at: 7), photo("cam0", 0, at: 7), photo("cam0", 1, at: 9), photo("cam0", 1, at: 9),
+        ]
+        for index in files.indices { files[index].late = files[index].index == 1 ? 5 : nil }
+        (files[1].fileType, files[3].fileType) = (.dng, .dng)
+        _ = try queue.add("a", devices: ["cam0"])
+        let ready = queue.prepared("a", "cam0", .success(plan))
+        guard case .tell(_, .willBeginCapture, let members)? = ready.first else { throw Unexpected() }
+        #expect(members["expectedPhotoCount"] == 4)
+        _ = queue.progressed("a", "cam0", .didCapture)
+        // In whatever order they come, and each once.
+        for file in [files[1], files[3]] {
+            #expect(stages(queue.progressed("a", "cam0", .processed, photo: file)) == [.didFinishProcessingPhoto])
+        }
+        let end = queue.taken("a", "cam0", .success(files))
+        #expect(stages(end) == [.didFinishProcessingPhoto, .didFinishProcessingPhoto, .didFinishCapture])
+        let outcome = try #require(try outcome(end)?.get())
+        #expect(outcome.photos == files && outcome.spread == nil)
+        let json = outcome.json(attaches: true)
+        #expect(json["late"] == 1 && json["photos"]?[3]?["attachment"] == 3)
+        let names = json["attachments"]?.array?.map { $0["name"] }
+        #expect(names == ["photo-a-0.jpg", "photo-a-0.dng", "photo-a-1.jpg", "photo-a-1.dng"])
+    }
+
+    private struct Unexpected: Error {}
+
     @Test func rawFilesAreKnownToBeLarge() throws {
         var raw = resolution("a", photos: 3)
         #expect(raw.leastBytes == nil)
@@ -277,5 +306,10 @@ import Testing
         }
         raw.format = .png
         #expect(raw.leastBytes == nil, "it is compressed")
+        (raw.raw, raw.photos) = (raw.dimensions, 4)
+        raw.pixelFormat = try #require(PixelFormat("RG12"))
+        #expect(raw.leastBytes == Int64(640 * 480 * 2 * 2))
+        raw.format = .tiff
+        #expect(raw.leastBytes == Int64(640 * 480 * (2 + 6) * 2))
     }
 }

@@ -15,10 +15,11 @@ import Testing
 
     @Test func allOfThemSurviveTheWire() throws {
         let settings = PhotoSettings(
-            uniqueID: "Shot-1", format: .jpeg, quality: 90, flash: .auto, redEyeReduction: true, stabilization: true,
-            highResolution: true, orientation: .portrait, isMirrored: false, isTurned: true,
+            uniqueID: "Shot-1", format: .jpeg, withRaw: true, quality: 90, flash: .auto, redEyeReduction: true,
+            stabilization: true, highResolution: true, orientation: .portrait, isMirrored: false, isTurned: true,
             thumbnail: PhotoThumbnail(maximumSide: 320, quality: 70), burst: 3, interval: 16_666_667)
         #expect(try PhotoSettings(json: JSONValue(parsing: settings.json.description)) == settings)
+        #expect(settings.shotsPerDevice == 3 && settings.filesPerDevice == 6)
         for bracket in [PhotoBracket.exposureBias([-2, 0, 0.3]), .exposureDuration([8_000_000, 1_000_000_001])] {
             let settings = PhotoSettings(format: .dng, bracket: bracket)
             #expect(try PhotoSettings(json: JSONValue(parsing: settings.json.description)) == settings)
@@ -37,7 +38,7 @@ import Testing
     @Test func durationsMayBeFractions() throws {
         let settings = try PhotoSettings(json: ["bracket": ["exposureDuration": ["1/125", 0.5, 2]]])
         #expect(settings.bracket == .exposureDuration([8_000_000, 500_000_000, 2_000_000_000]))
-        #expect(settings.photosPerDevice == 3 && settings.changesDevice)
+        #expect(settings.shotsPerDevice == 3 && settings.changesDevice)
     }
 
     private static let wrong: [(settings: String, path: String)] = [
@@ -48,6 +49,10 @@ import Testing
         (#"{"quality":0}"#, "quality"),
         (#"{"format":"dng","quality":90}"#, "quality"),
         (#"{"format":"dng","turned":true}"#, "turned"),
+        (#"{"format":"dng","raw":true}"#, "raw"),
+        (#"{"raw":"dng"}"#, "raw"),
+        (#"{"ago":500,"raw":true}"#, "raw"),
+        (#"{"livePhoto":true,"raw":true}"#, "raw"),
         (#"{"flash":true}"#, "flash"),
         (#"{"redEyeReduction":true}"#, "redEyeReduction"),
         (#"{"burst":101}"#, "burst"),
@@ -182,9 +187,15 @@ import Testing
         #expect(error?.data["path"] == "name")
     }
 
-    @Test func anEndingGoesWithTheFormat() {
+    @Test func anEndingGoesWithTheFormat() throws {
         #expect(throws: BusError.self) { try stem("door.dng", format: .jpeg) }
         #expect(throws: BusError.self) { try stem("door.jpeg", format: .dng) }
+        // A name of either serves for both.
+        func pair(_ name: String) throws(BusError) -> String {
+            try PhotoName.stem(name: name, time: "", uniqueID: "a", device: nil, format: .jpeg, withRaw: true)
+        }
+        #expect(try pair("door.dng") == "door" && pair("door.jpg") == "door")
+        #expect(throws: BusError.self) { try pair("door.png") }
     }
 
     @Test func noTwoFilesOfARequestHaveOneName() {

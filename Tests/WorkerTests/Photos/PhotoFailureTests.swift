@@ -95,10 +95,12 @@ extension PhotoTests {
     @Test("a format that can't be had is told with those that can")
     func unavailable() throws {
         let worker = try fixture()
-        let refused = try worker.coordinator.order(.preparePhoto(order("a", PhotoSettings(format: .dng))))
-        guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
-        #expect(error.reason == .photoFormatUnavailable)
-        #expect(error.data["available"]?["photo"] == ["jpeg", "png", "tiff"])
+        for settings in [PhotoSettings(format: .dng), PhotoSettings(format: .jpeg, withRaw: true)] {
+            let refused = try worker.coordinator.order(.preparePhoto(order("a", settings)))
+            guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
+            #expect(error.reason == .photoFormatUnavailable)
+            #expect(error.data["available"] == ["photo": ["jpeg", "png", "tiff"], "raw": []])
+        }
         #expect(try capture(worker, order("b")).photos.count == 1)
     }
 

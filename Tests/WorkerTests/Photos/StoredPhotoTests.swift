@@ -56,6 +56,38 @@ extension PhotoTests {
         #expect(first.files.isEmpty && other.photos.first?.path?.hasSuffix("/photo-120000-a_2.jpg") == true)
     }
 
+    @Test("a photo and its DNG are of one frame, and have one name")
+    func pair() throws {
+        let folder = try TemporaryDirectory()
+        let worker = try fixture {
+            $0.configuration = [
+                "generation": 1, "frameDuration": "1/60", "controls": [],
+                "activeFormat": ["pixelFormat": "RGGB", "width": 320, "height": 240],
+            ]
+        }
+        let settings = PhotoSettings(withRaw: true, burst: 2)
+        let pair = try capture(worker, order("a", settings, place: place(folder.path, 4)))
+        #expect(pair.stages.count { $0 == .processed } == 4)
+        #expect(pair.resolution.format == .jpeg && pair.resolution.photos == 4)
+        #expect(pair.resolution.raw == Dimensions(width: 320, height: 240))
+        #expect(pair.photos.map(\.index) == [0, 0, 1, 1] && pair.photos.map(\.fileType) == [.jpeg, .dng, .jpeg, .dng])
+        for first in [0, 2] {
+            let (photo, raw) = (pair.photos[first], pair.photos[first + 1])
+            #expect(photo.sequence == raw.sequence && photo.timestamp == raw.timestamp && photo.stream == raw.stream)
+        }
+        #expect(pair.photos[0].sequence < pair.photos[2].sequence && Set(pair.photos.map(\.id)).count == 4)
+        #expect(pair.files.map { Array($0.prefix(2)) } == [[0xFF, 0xD8], [0x49, 0x49], [0xFF, 0xD8], [0x49, 0x49]])
+        let names = pair.photos.compactMap(\.path).map { String($0.split(separator: "/").last ?? "") }
+        #expect(names == ["-0.jpg", "-0.dng", "-1.jpg", "-1.dng"].map { "photo-120000-a\($0)" })
+        // One name is taken: neither has it.
+        var other = place(folder.path, 2)
+        (other.stem, other.ids) = ("photo-120000-a-0", ["q0", "q1"])
+        File.remove(try #require(pair.photos[0].path))
+        let next = try capture(worker, order("b", PhotoSettings(withRaw: true), place: other))
+        let others = next.photos.compactMap(\.path).map { String($0.split(separator: "/").last ?? "") }
+        #expect(others == ["photo-120000-a-0_2.jpg", "photo-120000-a-0_2.dng"])
+    }
+
     @Test(
         "a full disk leaves nothing of a photo, and says what is missing",
         .enabled(if: SmallDisk.obstacle == nil, "may not mount a disk"))

@@ -25,7 +25,8 @@ struct PhotoCommand: BusCommand {
 
             --format dng needs a raw format of the camera, Bayer or grey: 'camerabus formats CAMERA' lists its \
             formats, 'camerabus format CAMERA --pixel RG12' selects one. --format png and tiff lose nothing: they have \
-            16 bits a sample if the camera has more than 8.
+            16 bits a sample if the camera has more than 8. --format jpeg+dng makes two files of each frame: -o a.jpg \
+            makes a.jpg and a.dng. In the library each has an entry.
 
             A bracket has 2 to 16 exposures, a burst up to 100 photos; each lasts 60 seconds at most. --bracket is in \
             EV, relative to the exposure that the camera chooses, also if it is set by hand. Each step waits until the \
@@ -61,6 +62,7 @@ struct PhotoCommand: BusCommand {
               camerabus photo cam0 --bracket=-2,0,2 -o 'b-%d.jpg'
               camerabus photo cam0 --every 10 --count 360 -o 'lapse-%04d.jpg'
               camerabus photo cam0 --format dng --library
+              camerabus photo cam0 --format jpeg+dng -o a.jpg  # and a.dng
               camerabus photo cam0 --live --mic mic0 -o a.jpg  # and a.mov
               camerabus photo cam0 -o - | exiftool -
             """)
@@ -132,10 +134,16 @@ struct PhotoCommand: BusCommand {
                 throw ValidationError(
                     "-o takes the name of the picture (.jpg) of a live photo. The movie gets the same name with .mov.")
             }
+            if making.withRaw, output == "-" {
+                throw ValidationError(
+                    "--format \(making.format ?? "") makes two files of a photo. -o takes the name of the first, or a "
+                        + "folder.")
+            }
             let places = try PhotoFileNames(output)
             if let flaw = places.flaw(extent(ofDevices: devices.count)) { throw ValidationError(flaw) }
-            if let type = places.fileType, let format = making.format, type != format {
-                throw ValidationError("The extension of \(output) does not match --format \(format).")
+            if let type = places.fileType, let format = making.fileType, type != format {
+                let whole = making.format ?? format
+                throw ValidationError("The extension of \(output) does not match --format \(whole).")
             }
         } else if force, library {
             throw ValidationError("--force needs -o: it replaces files, not photos in the library.")
@@ -159,8 +167,9 @@ struct PhotoCommand: BusCommand {
 struct PhotoOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "jpeg; dng for the raw picture; png or tiff without loss, of 16 bits if the camera has more than 8 "
-                + "(default: from the file's extension, else the camera's first format).",
+            "jpeg; dng for the raw picture; png or tiff without loss, of 16 bits if the camera has more than 8; "
+                + "jpeg+dng, png+dng or tiff+dng for both of the same frame (default: from the file's extension, else "
+                + "the camera's first format).",
             valueName: "format"),
         completion: .list(Self.formats))
     var format: String?
@@ -244,7 +253,8 @@ struct PhotoOptions: ParsableArguments {
 
     func validate() throws {
         if let format, !Self.formats.contains(format) {
-            throw ValidationError("--format takes jpeg, dng, png or tiff.")
+            throw ValidationError(
+                "--format takes jpeg, dng, png or tiff; and jpeg+dng, png+dng or tiff+dng for two files of one frame.")
         }
         if let quality, !(1...100).contains(quality) {
             throw ValidationError("--quality takes a number from 1 to 100.")
@@ -296,7 +306,14 @@ struct PhotoOptions: ParsableArguments {
         }
     }
 
-    private static let formats = ["jpeg", "dng", "png", "tiff"]
+    private static let formats = ["jpeg", "dng", "png", "tiff"] + ["jpeg", "png", "tiff"].map { $0 + raw }
+    private static let raw = "+dng"
+
+    /// Each photo comes with a DNG.
+    var withRaw: Bool { format?.hasSuffix(Self.raw) ?? false }
+
+    /// What ``format`` says of the photo itself.
+    var fileType: String? { withRaw ? format.map { String($0.dropLast(Self.raw.utf8.count)) } : format }
 
     /// Options whose result is not one JPEG of the stream.
     private var exposing: [(String, Bool)] {
@@ -324,7 +341,8 @@ struct PhotoOptions: ParsableArguments {
     /// - Parameter fileType: what the file's name says.
     func settings(fileType: String?) -> JSONValue {
         var settings: [String: JSONValue] = [:]
-        settings["format"] = (format ?? fileType).map(JSONValue.string)
+        settings["format"] = (self.fileType ?? fileType).map(JSONValue.string)
+        if withRaw { settings["raw"] = true }
         settings["quality"] = quality.map { JSONValue($0) }
         settings["flash"] = flash.map(JSONValue.string)
         if redEyeReduction { settings["redEyeReduction"] = true }

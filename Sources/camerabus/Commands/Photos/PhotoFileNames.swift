@@ -122,9 +122,14 @@ struct PhotoFileNames {
 
     /// The file of a live photo's movie, in the folder of its picture: the same name with another ending, where
     /// programs look for it.
-    static func movie(beside photo: String) -> String {
-        let ending = MediaFileExtensions.ending(of: photo).map { $0.utf8.count + 1 } ?? 0
-        return "\(photo.dropLast(ending)).mov"
+    static func movie(beside photo: String) -> String { name(beside: photo, "mov") }
+
+    /// The same of the DNG of a photo's frame.
+    static func raw(beside photo: String) -> String { name(beside: photo, "dng") }
+
+    private static func name(beside photo: String, _ ending: String) -> String {
+        let own = MediaFileExtensions.ending(of: photo).map { $0.utf8.count + 1 } ?? 0
+        return "\(photo.dropLast(own)).\(ending)"
     }
 
     // A name without an ending gets the photo's, as a movie's does.

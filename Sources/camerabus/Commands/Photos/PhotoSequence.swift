@@ -196,7 +196,9 @@ struct PhotoSequence {
         }
         if asJSON { try Output.json(Self.json(capture, files)) }
         for adjusted in capture.adjusted { Output.note(Table.printable(PhotoText.adjustment(adjusted))) }
-        if let late = PhotoText.late(capture.photos) { Output.note(late) }
+        // Two files of one frame are one photo.
+        let taken = capture.photos.filter { !command.making.withRaw || $0.fileType != "dng" }
+        if let late = PhotoText.late(taken) { Output.note(late) }
         if let spread = capture.spread, !asJSON { Output.note(PhotoText.spread(spread)) }
         if let loss = losses.first {
             let names = losses.count < capture.photos.count || losses.contains(where: \.isNamed)
@@ -243,7 +245,7 @@ struct PhotoSequence {
 
     // Several photos are one job.
     private func noteNothing() {
-        guard command.making.shots > 1 || devices.count > 1 else { return }
+        guard command.making.shots > 1 || devices.count > 1 || command.making.withRaw else { return }
         let library =
             command.library ? " 'camerabus library --kind photo' lists the photos in the library of the bus." : ""
         Output.note((keepsFiles ? "None of these photos was stored." : "Not all of these photos were taken.") + library)
@@ -276,9 +278,11 @@ struct PhotoSequence {
             try data.withUnsafeBytes { try Output.write($0) }
             return Files(photo: nil, movie: nil)
         }
-        let path = places.path(
+        var path = places.path(
             of: PhotoFileNames.Photo(
-                device: photo.device, number: number, realtime: photo.realtime, fileType: photo.fileType), extent)
+                device: photo.device, number: number, realtime: photo.realtime,
+                fileType: command.making.fileType ?? photo.fileType), extent)
+        if command.making.withRaw, photo.fileType == "dng" { path = PhotoFileNames.raw(beside: path) }
         let also = place(photo.id, photo.path).map { " The photo is in the library of the bus: \($0.text)" } ?? ""
         try store(data, to: path, also)
         guard let movie else { return Files(photo: path, movie: nil) }
@@ -344,24 +348,26 @@ struct PhotoSequence {
     private func checkNames(_ extent: PhotoFileNames.Extent) throws {
         if places.isStandardOutput { return }
         // A name without an ending is that of a JPEG unless something says otherwise, as most photos are.
-        let type = command.making.format ?? places.fileType ?? "jpeg"
+        let type = command.making.fileType ?? places.fileType ?? "jpeg"
         func path(_ device: String, _ number: Int) -> String {
             places.path(
                 of: PhotoFileNames.Photo(device: device, number: number, realtime: 0, fileType: type), extent)
         }
-        // Of a live photo two.
+        // Of a live photo and of one with a DNG two.
         func names(_ device: String, _ number: Int) -> [String] {
             let name = path(device, number)
+            if command.making.withRaw { return [name, PhotoFileNames.raw(beside: name)] }
             return command.making.live ? [name, PhotoFileNames.movie(beside: name)] : [name]
         }
         let last = min(extent.count ?? 1, 100_000)
         for device in devices.isEmpty ? ["x"] : devices {
             let name = path(device, last)
-            if command.making.live, AtomicFile.isSpecial(name) {
+            if command.making.live || command.making.withRaw, AtomicFile.isSpecial(name) {
+                let what = command.making.live ? "of a live photo" : "of --format \(command.making.format ?? "")"
                 throw Failure(
                     status: ExitStatus.refused,
                     description: Table.printable(
-                        "\(name) can't hold the two files of a live photo. Give a file name or a folder."))
+                        "\(name) can't hold the two files \(what). Give a file name or a folder."))
             }
             for name in names(device, last) { try PhotoFileNames.check(name) }
         }
