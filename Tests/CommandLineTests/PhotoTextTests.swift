@@ -134,6 +134,9 @@ import Testing
             ])
         let both = try command("cam0", "--format", "jpeg+dng", "-o", "a.jpg").making
         #expect(both.settings(fileType: "jpeg") == ["format": "jpeg", "raw": true] && both.withRaw)
+        let sized = try command("cam0", "--size", "1920x1080").making
+        #expect(sized.settings(fileType: nil) == ["maxPhotoDimensions": ["width": 1920, "height": 1080]])
+        #expect(sized.changesDevice)
         let past = try command("cam0", "--ago", "500")
         #expect(past.making.settings(fileType: nil) == ["ago": 500])
         let live = try command("cam0", "--live", "--mic", "mic0", "--flash", "auto", "-n", "3", "-o", "a.jpg")
@@ -159,7 +162,8 @@ import Testing
         ["a", "--format", "dng", "-o", "a.jpg"], ["a", "--force", "--library"], ["a", "--format", "webp"],
         ["a", "--format", "dng+jpeg"], ["a", "--format", "jpeg+dng", "-o", "-"],
         ["a", "--format", "jpeg+dng", "-o", "a.dng"], ["a", "--format", "jpeg+dng", "--live"],
-        ["a", "--format", "jpeg+dng", "--ago", "500"],
+        ["a", "--format", "jpeg+dng", "--ago", "500"], ["a", "--size", "f3"], ["a", "--size", "1920"],
+        ["a", "--size", "640x480", "--high-resolution"], ["a", "--size", "640x480", "--live"],
         ["a", "--quality", "0"], ["a", "--flash", "yes"], ["a", "--orientation", "up"], ["a", "--burst", "101"],
         ["a", "--burst", "8", "--interval", "10000"], ["a", "--bracket-durations=1/30"], ["a", "--interval", "5"],
         ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],

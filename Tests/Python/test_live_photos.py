@@ -307,6 +307,18 @@ class Photos(PhotoTestCase):
                 counters = [read_image(Image.open(io.BytesIO(data))) for data in (photo.data, developed)]
                 self.assertEqual([counter and counter.counter for counter in counters], [photo.sequence % 2**32] * 2)
 
+    def test_a_photo_has_a_size_of_one_s_choice(self) -> None:
+        if "maxPhotoDimensions" not in self.client.hello.features:
+            self.skipTest("the bus takes no photos of a size of one's choice")
+        for asked, given in (((1920, 1079), (1280, 720)), ((400, 300), (320, 240))):
+            photo = self.client.capture_photo(self.first, max_photo_dimensions=asked).photo
+            self.assertEqual((photo.width, photo.height), given)
+            if Image is not None:
+                self.assertEqual(photo.image().size, given)
+        self.assertEqual(self.client.device(self.first).activeFormat.width, 640)
+        with self.assertRaisesRegex(camerabus.FormatUnsupported, "no photo within 64x48 now; its sizes are 320x240, "):
+            self.client.capture_photo(self.first, max_photo_dimensions=(64, 48))
+
     def test_the_library_keeps_it(self) -> None:
         photo = self.client.capture_photo(self.first, deliver=["library"]).photo
         self.assertIsNone(photo.data)

@@ -121,6 +121,8 @@ class Photos(BusTestCase):
                 "bracket": {"exposureDuration": ["1/125", "1/30", 0.5]},
             },
         })  # fmt: skip
+        self.client.capture_photo("cam0", max_photo_dimensions=(1920, 1080))
+        self.assertEqual(self.asked()["settings"], {"maxPhotoDimensions": {"width": 1920, "height": 1080}})
         self.client.capture_photo(rig="stereo", bracket=[-2, 0, 2], thumbnail=True)
         self.assertEqual(self.asked()["settings"], {"bracket": {"exposureBias": [-2, 0, 2]}, "thumbnail": True})
         self.client.capture_photo("cam0", session="s")
@@ -140,6 +142,8 @@ class Photos(BusTestCase):
     def test_what_sets_the_camera_is_done_under_its_lock(self) -> None:
         with self.client.lock("cam0") as lock:
             self.client.capture_photo("cam0", flash="on")
+            self.assertEqual(self.asked()["lock"], lock.token)
+            self.client.capture_photo("cam0", max_photo_dimensions=(640, 480))
             self.assertEqual(self.asked()["lock"], lock.token)
             self.client.capture_photo("cam0", flash="off")
             self.assertNotIn("lock", self.asked())

@@ -56,6 +56,7 @@ def settings(
     red_eye_reduction: bool,
     stabilization: bool,
     high_resolution: bool,
+    max_photo_dimensions: tuple[int, int] | None,
     orientation: str | None,
     mirrored: bool | None,
     turned: bool,
@@ -87,8 +88,14 @@ def settings(
             interval=None if interval is None else interval * 1000, ago=None if ago is None else ago * 1000,
             livePhoto=live,
         ),  # fmt: skip
+        **({} if max_photo_dimensions is None else {"maxPhotoDimensions": _size(max_photo_dimensions)}),
         **({} if mirrored is None else {"mirrored": mirrored}),
     }
+
+
+def _size(dimensions: tuple[int, int]) -> dict[str, int]:
+    width, height = dimensions
+    return {"width": width, "height": height}
 
 
 def _params(
@@ -111,7 +118,9 @@ def _params(
     elif devices:
         subject["devices"] = list(devices)
     # Other photos change nothing of a camera, and have no use for its lock.
-    changes = wishes.get("flash", "off") != "off" or wishes.get("highResolution") or "bracket" in wishes
+    changes = wishes.get("flash", "off") != "off" or any(
+        wishes.get(name) for name in ("highResolution", "maxPhotoDimensions", "bracket")
+    )
     token = token_for(core, devices, lock) if changes or lock is not None else None
     return {**subject, "settings": dict(wishes), "deliver": list(deliver), **given(name=name, lock=token)}
 
@@ -234,6 +243,7 @@ class PhotoCalls(Opened):
         red_eye_reduction: bool = False,
         stabilization: bool = False,
         high_resolution: bool = False,
+        max_photo_dimensions: tuple[int, int] | None = None,
         orientation: str | None = None,
         mirrored: bool | None = None,
         turned: bool = False,
@@ -260,9 +270,10 @@ class PhotoCalls(Opened):
         `format` is `jpeg`, `dng`, the camera's raw picture, or `png` or `tiff`, which lose nothing; None: its first.
         With `raw` a `dng` of the same frame comes beside each: `picture, raw = client.capture_photo("cam0",
         raw=True).photos`, which have one `index`. `quality` is a JPEG's, 1 to 100. `flash` is `on`, `off` or `auto`.
-        With `high_resolution` the photo has the camera's largest size, whatever size it streams in. `orientation`
-        (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored` are told in the file, or,
-        `turned`, its pixels are turned without loss. `thumbnail` puts a small picture into it.
+        With `high_resolution` the photo has the camera's largest size, whatever size it streams in, with
+        `max_photo_dimensions=(1920, 1080)` its largest one that is not larger. `orientation` (`portrait`,
+        `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored` are told in the file, or, `turned`, its
+        pixels are turned without loss. `thumbnail` puts a small picture into it.
 
         A `bracket` has an exposure for each photo, in EV (`[-2, 0, 2]`), `bracket_durations` in seconds (`["1/125",
         0.5]`); a `burst` is so many photos one after the other, `interval` seconds apart or else frame by frame. What
@@ -275,9 +286,9 @@ class PhotoCalls(Opened):
         A `live` photo of a running session, whose photo output has `livePhotoCaptureEnabled`, comes with a movie of the
         1.5 seconds before and after it, with the sound of the session's microphone: `livePhotoMovie`, which is
         delivered as the photo is; in the library both are one entry. It is of one camera, a `jpeg`, and not with
-        `bracket`, `burst`, `high_resolution` or `ago`, nor with `orientation` or `mirrored`, which the session's
-        connection has for both files; of a session at most four are made at a time. `Session.wait_for_live_photos`
-        waits until the seconds before are there.
+        `bracket`, `burst`, `raw`, a size or `ago`, nor with `orientation` or `mirrored`, which the session's connection
+        has for both files; of a session at most four are made at a time. `Session.wait_for_live_photos` waits until the
+        seconds before are there.
 
         `on_stage` is called with each `PhotoStage` as it comes, the last one before this returns. A `unique_id` is good
         for one call.
@@ -289,9 +300,10 @@ class PhotoCalls(Opened):
         """
         wishes = settings(
             format=format, raw=raw, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction,
-            stabilization=stabilization, high_resolution=high_resolution, orientation=orientation, mirrored=mirrored,
-            turned=turned, thumbnail=thumbnail, bracket=bracket, bracket_durations=bracket_durations, burst=burst,
-            interval=interval, ago=ago, live=live, unique_id=unique_id,
+            stabilization=stabilization, high_resolution=high_resolution, max_photo_dimensions=max_photo_dimensions,
+            orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail, bracket=bracket,
+            bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, live=live,
+            unique_id=unique_id,
         )  # fmt: skip
         params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
         return run(_capture(self._open, params, timeout, on_stage))
@@ -312,6 +324,7 @@ class AsyncPhotoCalls(AsyncOpened):
         red_eye_reduction: bool = False,
         stabilization: bool = False,
         high_resolution: bool = False,
+        max_photo_dimensions: tuple[int, int] | None = None,
         orientation: str | None = None,
         mirrored: bool | None = None,
         turned: bool = False,
@@ -331,9 +344,10 @@ class AsyncPhotoCalls(AsyncOpened):
     ) -> PhotoCapture:
         wishes = settings(
             format=format, raw=raw, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction,
-            stabilization=stabilization, high_resolution=high_resolution, orientation=orientation, mirrored=mirrored,
-            turned=turned, thumbnail=thumbnail, bracket=bracket, bracket_durations=bracket_durations, burst=burst,
-            interval=interval, ago=ago, live=live, unique_id=unique_id,
+            stabilization=stabilization, high_resolution=high_resolution, max_photo_dimensions=max_photo_dimensions,
+            orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail, bracket=bracket,
+            bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, live=live,
+            unique_id=unique_id,
         )  # fmt: skip
         params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
         return await self._run(_capture(self._open, params, timeout, on_stage))

@@ -19,11 +19,11 @@ extension Client {
     ///
     /// - Parameters:
     ///   - wishes: the params of `photo.capture`: device, devices, session or rig; settings {uniqueID, format, raw,
-    ///     quality, flash, redEyeReduction, stabilization, highResolution, orientation, mirrored, turned, thumbnail,
-    ///     bracket, burst, interval, ago, livePhoto}, each set of which is for one call; deliver (`reply`, `library`;
-    ///     absent: into the library where the bus has one); name; lock. A `livePhoto` is of a running session, whose
-    ///     photo output has `livePhotoCaptureEnabled`, and of one camera; it takes no orientation and no mirrored, as
-    ///     its session's connection has them.
+    ///     quality, flash, redEyeReduction, stabilization, highResolution, maxPhotoDimensions, orientation, mirrored,
+    ///     turned, thumbnail, bracket, burst, interval, ago, livePhoto}, each set of which is for one call; deliver
+    ///     (`reply`, `library`; absent: into the library where the bus has one); name; lock. A `livePhoto` is of a
+    ///     running session, whose photo output has `livePhotoCaptureEnabled`, and of one camera; it takes no
+    ///     orientation and no mirrored, as its session's connection has them.
     ///   - onStage: gets each stage as it comes, the last one before this returns; called from one task.
     /// - Throws: ``ClientError/refused(_:)`` with `photoSettingsReused`, `photoFormatUnavailable`, `momentNotHeld`,
     ///   `controlUnsupported`, `deviceBusy`,

@@ -107,6 +107,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case photosOfThePast
     /// Photos with a movie of the seconds around them: `livePhoto`, and the photo output's `livePhotoCaptureEnabled`.
     case livePhotos
+    /// Photos of a size of one's choice: `maxPhotoDimensions`, and the photo output's `supportedMaxPhotoDimensions`.
+    case maxPhotoDimensions
     /// Photos with a DNG of the same frame: `raw`.
     case photosWithRaw
     /// Clients on other machines, for whom a gateway asks (`for`), `bus.leave` and `bus.clock`.

@@ -29,7 +29,8 @@ extension MethodTable {
                 .optional(
                     "lock",
                     Schema.reference("LockToken").described(
-                        "Covers the devices, where settings change them for the photo (flash, bracket, highResolution)."
+                        "Covers the devices, where settings change them for the photo (flash, bracket, highResolution, "
+                            + "maxPhotoDimensions)."
                     )),
             ]),
             result: .reference("PhotoCapture"), needs: .nothing, feature: .photos,

@@ -27,6 +27,13 @@ extension Schema {
                 "highResolution",
                 .boolean.described("At the camera's largest size, which its stream has for that moment.")),
             .optional(
+                "maxPhotoDimensions",
+                .object([
+                    .required("width", .integer(min: 1, max: 65535)), .required("height", .integer(min: 1, max: 65535)),
+                ]).described(
+                    "At the camera's largest size that is not larger, of its own picture (feature maxPhotoDimensions).")
+            ),
+            .optional(
                 "orientation",
                 Schema.reference("VideoOrientation").described(
                     "The orientation for display. Absent: that of the session's connection, else that of the camera.")),
@@ -244,6 +251,9 @@ extension Schema {
         .optional(
             "availableRawPhotoPixelFormatTypes",
             .array(of: .string()).described("Of a photo output: sensor's pixels that dng can have.")),
+        .optional(
+            "supportedMaxPhotoDimensions",
+            .array(of: size).described("Of a photo output: what maxPhotoDimensions may be, the largest last.")),
         .optional("readiness", Schema.reference("PhotoReadiness").described("Of a photo output.")),
         .optional("isFlashScene", .boolean.described("Of a photo output: a photo of the scene needs a flash.")),
         .optional(

@@ -90,6 +90,8 @@ public struct PhotoSettings: Hashable, Sendable {
     public var stabilization: Bool
     /// At the camera's largest size, while its stream stands still.
     public var highResolution: Bool
+    /// At the largest size of the camera with at most that width and height; nil: as it streams.
+    public var maxDimensions: Dimensions?
     /// nil: as the session has it, which it always is with ``isLive``, else as the camera sees it.
     public var orientation: CaptureOrientation?
     public var isMirrored: Bool?
@@ -120,7 +122,8 @@ public struct PhotoSettings: Hashable, Sendable {
     public init(
         uniqueID: String? = nil, format: PhotoFileType? = nil, withRaw: Bool = false, quality: Int? = nil,
         flash: PhotoFlashMode = .off, redEyeReduction: Bool = false, stabilization: Bool = false,
-        highResolution: Bool = false, orientation: CaptureOrientation? = nil, isMirrored: Bool? = nil,
+        highResolution: Bool = false, maxDimensions: Dimensions? = nil, orientation: CaptureOrientation? = nil,
+        isMirrored: Bool? = nil,
         isTurned: Bool = false, thumbnail: PhotoThumbnail? = nil, bracket: PhotoBracket? = nil, burst: Int = 1,
         interval: Int64 = 0, ago: Int64 = 0, isLive: Bool = false
     ) {
@@ -132,6 +135,7 @@ public struct PhotoSettings: Hashable, Sendable {
         self.redEyeReduction = redEyeReduction
         self.stabilization = stabilization
         self.highResolution = highResolution
+        self.maxDimensions = maxDimensions
         self.orientation = orientation
         self.isMirrored = isMirrored
         self.isTurned = isTurned
@@ -156,11 +160,14 @@ public struct PhotoSettings: Hashable, Sendable {
     static let mostFiles = 2 * bursts.upperBound
 
     /// The device has to be set for them, and put back: its lock has to be free, or the client's.
-    public var changesDevice: Bool { flash != .off || bracket != nil || highResolution }
+    public var changesDevice: Bool { flash != .off || bracket != nil || changesSize }
+
+    /// It may have another size than the camera's stream, which has that size for the moment then.
+    public var changesSize: Bool { highResolution || maxDimensions != nil }
 
     /// Who sees the camera sees it otherwise while they are taken, in another size or with other exposures: it is no
     /// time for a movie.
-    public var changesPicture: Bool { highResolution || bracket != nil }
+    public var changesPicture: Bool { changesSize || bracket != nil }
 
     /// Whether it can be a `uniqueID`: `[A-Za-z0-9-]{1,64}`.
     public static func isUniqueID(_ text: String) -> Bool { PhotoID.isValid(text) }
@@ -177,7 +184,7 @@ extension PhotoSettings {
             "flash": flash == .off ? nil : .string(flash.rawValue),
             "redEyeReduction": redEyeReduction ? .bool(true) : nil,
             "stabilization": stabilization ? .bool(true) : nil,
-            "highResolution": highResolution ? .bool(true) : nil,
+            "highResolution": highResolution ? .bool(true) : nil, "maxPhotoDimensions": maxDimensions?.json,
             "orientation": orientation.map { .string($0.rawValue) }, "mirrored": isMirrored.map(JSONValue.bool),
             "turned": isTurned ? .bool(true) : nil, "thumbnail": thumbnail?.json, "bracket": bracket?.json,
             "burst": burst == 1 ? nil : JSONValue(burst),
@@ -204,6 +211,12 @@ extension PhotoSettings {
         redEyeReduction = try reader.flag("redEyeReduction") ?? false
         stabilization = try reader.flag("stabilization") ?? false
         highResolution = try reader.flag("highResolution") ?? false
+        maxDimensions = try reader.known("maxPhotoDimensions").map { (value) throws(BusError) in
+            var inner = try MemberReader(value, path: reader.path(of: "maxPhotoDimensions"))
+            let size = try Dimensions(from: &inner)
+            try inner.refuseOthers()
+            return size
+        }
         orientation = reader.known("orientation") == nil ? nil : try reader.word("orientation")
         isMirrored = try reader.flag("mirrored")
         isTurned = try reader.flag("turned") ?? false
@@ -250,6 +263,9 @@ extension PhotoSettings {
             if isTurned { throw refusal("turned", "is for JPEG only; a DNG states its orientation") }
             if withRaw { throw refusal("raw", "adds a DNG to a jpeg, png or tiff; the format dng is one already") }
         }
+        if highResolution, maxDimensions != nil {
+            throw refusal("maxPhotoDimensions", "can't be combined with highResolution, which is the largest size")
+        }
         if bracket != nil, burst > 1 { throw refusal("burst", "can't be combined with bracket") }
         if interval > 0, burst == 1 { throw refusal("interval", "needs a burst of at least 2 photos") }
         guard Int64(burst - 1) * interval <= Self.longestBurst else {
@@ -266,6 +282,7 @@ extension PhotoSettings {
         let others = [
             ("flash", flash != .off), ("bracket", bracket != nil), ("burst", burst > 1),
             ("highResolution", highResolution), ("stabilization", stabilization), ("raw", withRaw),
+            ("maxPhotoDimensions", maxDimensions != nil),
         ]
         if let (name, _) = others.first(where: \.1) {
             throw refusal(name, "can't be combined with a past moment (ago)")
@@ -279,7 +296,7 @@ extension PhotoSettings {
         guard isLive else { return }
         let others = [
             ("bracket", bracket != nil), ("burst", burst > 1), ("ago", ago > 0), ("highResolution", highResolution),
-            ("raw", withRaw),
+            ("raw", withRaw), ("maxPhotoDimensions", maxDimensions != nil),
         ]
         if let (name, _) = others.first(where: \.1) {
             throw refusal(name, "can't be combined with livePhoto: a live photo is one photo from the running stream")

@@ -78,8 +78,8 @@ final class PhotoAccess {
         }
         return movie.map { movie in
             let what =
-                request.settings.highResolution
-                ? "can't change its size; take the photo without highResolution"
+                request.settings.changesSize
+                ? "can't change its size; take the photo without highResolution and maxPhotoDimensions"
                 : "would show the exposures of a bracket; take the photo without a bracket"
             return BusError(
                 .recordingInProgress,

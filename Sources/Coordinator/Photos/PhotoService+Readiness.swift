@@ -43,7 +43,8 @@ extension PhotoService: DevicePhotoState, SessionPhotoSource, MoviePhotoState {
     }
 
     /// What a session's photo output can do now: {availablePhotoCodecTypes, availableRawPhotoPixelFormatTypes,
-    /// readiness, isFlashScene, isStillImageStabilizationScene, livePhotoCaptureSupported, livePhotoPast?}. Of several
+    /// supportedMaxPhotoDimensions, readiness, isFlashScene, isStillImageStabilizationScene, livePhotoCaptureSupported,
+    /// livePhotoPast?}. Of several
     /// cameras, what all of them can do.
     func members(of session: CaptureSession) -> [String: JSONValue] {
         let handles = workers.photoConnections(of: session).compactMap { workers[$0.input] }
@@ -62,6 +63,7 @@ extension PhotoService: DevicePhotoState, SessionPhotoSource, MoviePhotoState {
         let members: [String: JSONValue] = [
             "availablePhotoCodecTypes": JSONValue(codecs.map(\.rawValue)),
             "availableRawPhotoPixelFormatTypes": JSONValue(raws.map(\.name)),
+            "supportedMaxPhotoDimensions": .array(common(handles.map(\.stillSizes)).map(\.json)),
             "readiness": .string((least ?? .notRunning).rawValue),
         ]
         return members.merging(sceneMembers(session, handles)) { $1 }.merging(liveMembers(of: session)) { $1 }
@@ -81,4 +83,24 @@ extension PhotoService: DevicePhotoState, SessionPhotoSource, MoviePhotoState {
 
     /// The device is gone.
     func forgetScene(_ device: String) { scenes[device] = nil }
+}
+
+extension WorkerHandle {
+    /// What a photo's size may be now; empty: its present worker has not opened it yet.
+    fileprivate var stillSizes: [Dimensions] {
+        guard let formats, let format = try? activeFormat.map({ try FormatSelection(json: $0, path: "") }) else {
+            return []
+        }
+        let duration = status["frameDuration"]?.string.flatMap { FrameDuration($0) }
+        var all = formats
+        // What the format promises beyond the table.
+        if var still = formats.first(where: { $0.isRow(of: format) }),
+            let promised = still.traits.highResolutionStillImageDimensions,
+            !formats.contains(where: { $0.dimensions == promised })
+        {
+            still.dimensions = promised
+            all.append(still)
+        }
+        return StillSizes(of: all, present: format, frameDuration: duration).all
+    }
 }

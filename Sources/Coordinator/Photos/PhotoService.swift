@@ -308,14 +308,14 @@ final class PhotoService: MethodService {
             run.completion(.failure(request.told(error)))
         }
         publishReadiness(request.devices)
-        if request.settings.highResolution, run.hasBegun {
+        if request.settings.changesSize, run.hasBegun {
             for device in request.devices { sessions.deviceChanged(device) }
         }
         if runs.isEmpty { tellEnded() }
     }
 
-    /// Whether a camera has another format than its own, for the moment of a photo at its largest size.
-    func isBorrowed(uniqueID: String) -> Bool { isSet(uniqueID) { $0.highResolution } }
+    /// Whether a camera has another format than its own, for the moment of a photo of another size.
+    func isBorrowed(uniqueID: String) -> Bool { isSet(uniqueID) { $0.changesSize } }
 
     /// Whether a camera has another format than its own, or other exposures, for a moment.
     func changesPicture(uniqueID: String) -> Bool { isSet(uniqueID) { $0.changesPicture } }

@@ -21,9 +21,7 @@ enum PhotoChange {
         _ settings: PhotoSettings, _ now: DeviceSnapshot, of device: String
     ) throws(BusError) -> JSONValue? {
         var members: [String: JSONValue] = [:]
-        if settings.highResolution, let largest = largest(settings, now) {
-            members["activeFormat"] = .string(largest.id)
-        }
+        if settings.changesSize, let format = try format(settings, now, of: device) { members["activeFormat"] = format }
         if settings.flash != .off {
             guard case .word(let words)? = now.cameraControls.kind(.flashMode) else {
                 throw unsupported(.flashMode, "flash", now, device)
@@ -93,26 +91,28 @@ enum PhotoChange {
         }
     }
 
-    // nil: the format that is set is as large as any.
-    private static func largest(_ settings: PhotoSettings, _ now: DeviceSnapshot) -> CaptureFormat? {
-        let present = now.configuration.format
+    // nil: the format that is set is the one.
+    private static func format(
+        _ settings: PhotoSettings, _ now: DeviceSnapshot, of device: String
+    ) throws(BusError) -> JSONValue? {
         let promised = now.description.formats.first { $0.id == now.configuration.formatID }?.traits
             .highResolutionStillImageDimensions
         let stills = now.description.stillFormats.filter { $0.dimensions == promised }
-        let fitting = (now.description.formats + stills).filter { format in
-            if let duration = now.configuration.frameDuration, !format.has(duration) { return false }
-            let available = PhotoEncoder.available(for: format.pixelFormat)
-            if settings.withRaw, available.raw.isEmpty { return false }
-            return switch settings.format {
-            case .dng?: !available.raw.isEmpty
-            case let wanted?: available.codecs.contains(wanted)
-            case nil: !available.codecs.isEmpty
-            }
+        let sizes = StillSizes(
+            of: now.description.formats + stills, present: now.configuration.format,
+            frameDuration: now.configuration.frameDuration, for: settings)
+        guard let choice = sizes.largest(within: settings.maxDimensions) else {
+            // Where no size can be had either, the format is refused.
+            guard let limit = settings.maxDimensions, let smallest = sizes.all.first else { return nil }
+            let listed = sizes.all.map(\.description).joined(separator: ", ")
+            throw BusError(
+                .formatUnsupported, "\(device) gives no photo within \(limit) now; its sizes are \(listed).",
+                [
+                    "device": .string(device), "nearest": smallest.json,
+                    "supportedMaxPhotoDimensions": .array(sizes.all.map(\.json)),
+                ])
         }
-        let largest = fitting.map(\.dimensions.area).max() ?? 0
-        guard largest > present.dimensions.area else { return nil }
-        let rows = fitting.filter { $0.dimensions.area == largest }
-        return rows.first { $0.pixelFormat == present.pixelFormat } ?? rows.first
+        return sizes.isPresent(choice) ? nil : choice.json
     }
 
     private static func unsupported(
@@ -124,17 +124,5 @@ enum PhotoChange {
             [
                 "device": .string(device), "control": .string(name.rawValue), "supported": JSONValue(supported),
             ])
-    }
-}
-
-extension CaptureFormat {
-    /// It can be had at that rate, as far as the camera says what it can.
-    fileprivate func has(_ duration: FrameDuration) -> Bool {
-        let nearly = 0.0001
-        return frameRates.isEmpty
-            || frameRates.contains { range in
-                duration.seconds > range.minFrameDuration.seconds * (1 - nearly)
-                    && duration.seconds < range.maxFrameDuration.seconds * (1 + nearly)
-            }
     }
 }

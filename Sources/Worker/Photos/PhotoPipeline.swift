@@ -221,7 +221,7 @@ final class PhotoPipeline {
         onDemandChange?()
         guard isPresent(task) else { return }
         if let error = obstacle?() ?? frames.damage { return fail(task, error) }
-        guard task.settings.highResolution || task.settings.flash != .off else { return settle(task) }
+        guard task.settings.changesSize || task.settings.flash != .off else { return settle(task) }
         let (settings, device) = (task.settings, device)
         set(task) { camera throws(BusError) in
             try camera.prepare(try PhotoChange.base(settings, try camera.look(), of: device))

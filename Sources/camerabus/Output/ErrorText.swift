@@ -150,6 +150,7 @@ struct ErrorText {
     private static func option(_ member: String) -> String {
         if member == "livePhoto" { return "--live" }
         if member == "raw" { return "--format" }
+        if member == "maxPhotoDimensions" { return "--size" }
         return "--" + member.map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
     }
 

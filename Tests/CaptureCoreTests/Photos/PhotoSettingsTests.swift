@@ -20,6 +20,9 @@ import Testing
             thumbnail: PhotoThumbnail(maximumSide: 320, quality: 70), burst: 3, interval: 16_666_667)
         #expect(try PhotoSettings(json: JSONValue(parsing: settings.json.description)) == settings)
         #expect(settings.shotsPerDevice == 3 && settings.filesPerDevice == 6)
+        let sized = PhotoSettings(maxDimensions: Dimensions(width: 1920, height: 1080))
+        #expect(try PhotoSettings(json: JSONValue(parsing: sized.json.description)) == sized)
+        #expect(sized.changesDevice && sized.changesPicture && sized.changesSize)
         for bracket in [PhotoBracket.exposureBias([-2, 0, 0.3]), .exposureDuration([8_000_000, 1_000_000_001])] {
             let settings = PhotoSettings(format: .dng, bracket: bracket)
             #expect(try PhotoSettings(json: JSONValue(parsing: settings.json.description)) == settings)
@@ -51,6 +54,12 @@ import Testing
         (#"{"format":"dng","turned":true}"#, "turned"),
         (#"{"format":"dng","raw":true}"#, "raw"),
         (#"{"raw":"dng"}"#, "raw"),
+        (#"{"maxPhotoDimensions":[640,480]}"#, "maxPhotoDimensions"),
+        (#"{"maxPhotoDimensions":{"width":0,"height":480}}"#, "maxPhotoDimensions.width"),
+        (#"{"maxPhotoDimensions":{"width":640,"height":480,"depth":1}}"#, "maxPhotoDimensions.depth"),
+        (#"{"maxPhotoDimensions":{"width":640,"height":480},"highResolution":true}"#, "maxPhotoDimensions"),
+        (#"{"maxPhotoDimensions":{"width":640,"height":480},"ago":500}"#, "maxPhotoDimensions"),
+        (#"{"maxPhotoDimensions":{"width":640,"height":480},"livePhoto":true}"#, "maxPhotoDimensions"),
         (#"{"ago":500,"raw":true}"#, "raw"),
         (#"{"livePhoto":true,"raw":true}"#, "raw"),
         (#"{"flash":true}"#, "flash"),

@@ -129,7 +129,8 @@ extension ProcessTests.Photos {
         let client = try client(bus)
         let movie = try #require(try client.call("movie.start", ["device": "cam0", "name": "belt"])["movie"])
         let bracket: JSONValue = ["bracket": ["exposureBias": [-1, 1]]]
-        for wish in [bracket, ["highResolution": true]] {
+        let size: JSONValue = ["maxPhotoDimensions": ["width": 640, "height": 480]]
+        for wish in [bracket, size, ["highResolution": true]] {
             let error = try client.refusal("photo.capture", ["device": "cam0", "settings": wish])
             #expect(error?.reason == .recordingInProgress && error?.data["movie"] == movie, "\(wish)")
         }

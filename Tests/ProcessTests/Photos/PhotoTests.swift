@@ -177,6 +177,33 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a photo of a size of one's choice`() async throws {
+            let bus = try await bus()
+            let client = try client(bus)
+            let session = try client.call(
+                "session.create",
+                ["inputs": ["cam0"], "preset": "640x480", "outputs": ["photo"]])
+            let id = try #require(session["session"]?.string)
+            try client.call("session.start", ["session": .string(id)])
+            let state = try await bus.wait(for: "state/session/\(id)/") {
+                $0?["outputs"]?[0]?["supportedMaxPhotoDimensions"]?.array?.isEmpty == false
+            }
+            let sizes = state?["outputs"]?[0]?["supportedMaxPhotoDimensions"]?.array ?? []
+            #expect(sizes.first == ["width": 320, "height": 240] && sizes.last?["width"] == 3840, "\(sizes)")
+            func capture(_ name: String, _ size: JSONValue, _ more: [String: JSONValue] = [:]) -> JSONValue {
+                let settings = settings(name, more.merging(["maxPhotoDimensions": size]) { $1 })
+                return ["session": .string(id), "deliver": ["reply"], "settings": settings]
+            }
+            let asked: JSONValue = ["width": 1300, "height": 1300]
+            let result = try client.call("photo.capture", capture("a", asked), within: 30)
+            #expect(result["photos"]?[0]?["width"] == 1280 && result["photos"]?[0]?["height"] == 720, "\(result)")
+            // With its session's format it goes on.
+            try await bus.wait(for: "state/device/cam0/") { $0?["activeFormat"]?["width"] == 640 && Self.isReady($0) }
+            let small = try client.refusal("photo.capture", capture("b", ["width": 100, "height": 100]))
+            #expect(small?.reason == .formatUnsupported && small?.data["supportedMaxPhotoDimensions"] == .array(sizes))
+            try await bus.stop()
+        }
+
         @Test func `photos of a rig are of one moment`() async throws {
             let bus = try await bus(2)
             let (client, ears) = (try client(bus), try PhotoEars(bus))

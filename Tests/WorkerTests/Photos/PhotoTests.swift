@@ -291,6 +291,31 @@ struct PhotoTests {
         #expect(try large.coordinator.status["generation"] == 0)
     }
 
+    @Test("a size of one's choice is had for a moment, smaller or larger, and no size within it is refused")
+    func ofASize() throws {
+        let worker = try fixture(640, 480)
+        func size(_ width: Int, _ height: Int) -> PhotoSettings {
+            PhotoSettings(maxDimensions: Dimensions(width: width, height: height))
+        }
+        for (number, (asked, given)) in [
+            (size(1900, 1080), Dimensions(width: 1280, height: 720)),
+            (size(400, 400), Dimensions(width: 320, height: 240)),
+        ].enumerated() {
+            let capture = try capture(worker, order("s\(number)", asked))
+            #expect(capture.photos.map(\.dimensions) == [given] && capture.resolution.dimensions == given)
+            try worker.coordinator.waitForStatus("as before") { $0["activeFormat"]?["width"] == 640 }
+        }
+        let before = try worker.coordinator.status["generation"]
+        #expect(try capture(worker, order("same", size(640, 480))).photos.first?.dimensions.width == 640)
+        #expect(try worker.coordinator.status["generation"] == before)
+        let refused = try worker.coordinator.order(.preparePhoto(order("small", size(319, 480))))
+        guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
+        #expect(
+            error.reason == .formatUnsupported && error.data["nearest"] == ["width": 320, "height": 240], "\(error)")
+        #expect(error.data["supportedMaxPhotoDimensions"]?.array?.first == ["width": 320, "height": 240])
+        #expect(error.message.contains("its sizes are 320x240, "))
+    }
+
     @Test("what somebody sets meanwhile finds the camera as it was, and the photo is told")
     func interrupted() throws {
         let worker = try fixture()

@@ -32,9 +32,9 @@ struct PhotoCommand: BusCommand {
             EV, relative to the exposure that the camera chooses, also if it is set by hand. Each step waits until the \
             pictures show it: some frames, or one to two seconds if the camera does not report it. An unsupported \
             exposure is replaced by the nearest one and reported as 'adjusted'. Late photos of a burst are reported \
-            too. While a movie of the camera is recorded, brackets and --high-resolution are not possible. All photos \
-            of a job come in one reply of at most 256 MiB; use --library for long bursts, and for bursts of large or \
-            raw pictures.
+            too. While a movie of the camera is recorded, brackets, --high-resolution and --size are not possible. All \
+            photos of a job come in one reply of at most 256 MiB; use --library for long bursts, and for bursts of \
+            large or raw pictures.
 
             --ago takes a photo of a moment in the past, at most 10 seconds ago. It needs a running session, of any \
             client, whose photo output keeps frames of the camera. This command runs one and does not change the \
@@ -46,8 +46,9 @@ struct PhotoCommand: BusCommand {
             are held. With --session it uses a session that already makes live photos, with the microphone and \
             orientation of that session. --orientation and --mirrored apply to both files. The movie has at most 1920 \
             pixels per side. It is shorter, and this is reported, if the camera is moved by hand meanwhile, or \
-            its frames end. A live photo is one JPEG of one camera. It excludes bracket, burst, --ago and \
-            --high-resolution, and a session with a movie output. A session makes at most four at the same time.
+            its frames end. A live photo is one JPEG of one camera. It excludes bracket, burst, --ago, \
+            --high-resolution and --size, and a session with a movie output. A session makes at most four at the same \
+            time.
 
             With --json: one line per answer of photo.capture, whose photos and livePhotoMovie have a 'file'; with \
             --stages also one line {"uniqueID", "event", …} per stage.
@@ -194,6 +195,13 @@ struct PhotoOptions: ParsableArguments {
     @Flag(help: "Take the photo in the largest size of the camera, not in the size that it streams.")
     var highResolution = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Take the photo in the largest size of the camera that is not larger than this one, as in 1920x1080.",
+            valueName: "size"),
+        transform: PhotoSize.read)
+    var size: PhotoSize?
+
     @Flag(help: "Add a thumbnail to the file.")
     var thumbnail = false
 
@@ -296,6 +304,9 @@ struct PhotoOptions: ParsableArguments {
         if redEyeReduction, flash ?? "off" == "off" {
             throw ValidationError("--red-eye-reduction needs --flash on or auto.")
         }
+        if highResolution, size != nil {
+            throw ValidationError("--size can't be used with --high-resolution, which takes the largest size.")
+        }
         if interval != nil, burst ?? 1 == 1 { throw ValidationError("--interval needs --burst.") }
         guard (burst ?? 1) - 1 <= 60_000 / (interval ?? 1) else {
             throw ValidationError("A burst lasts at most 60 s. Use --count with --every for a longer series.")
@@ -319,7 +330,7 @@ struct PhotoOptions: ParsableArguments {
     private var exposing: [(String, Bool)] {
         [
             ("--bracket", bracket != nil), ("--bracket-durations", bracketDurations != nil),
-            ("--burst", burst ?? 1 > 1), ("--high-resolution", highResolution),
+            ("--burst", burst ?? 1 > 1), ("--high-resolution", highResolution), ("--size", size != nil),
             ("--format \(format ?? "")", format ?? "jpeg" != "jpeg"),
         ]
     }
@@ -335,7 +346,7 @@ struct PhotoOptions: ParsableArguments {
 
     /// Whether a setting of the camera is changed, so that its lock matters.
     var changesDevice: Bool {
-        flash ?? "off" != "off" || highResolution || bracket != nil || bracketDurations != nil
+        flash ?? "off" != "off" || highResolution || size != nil || bracket != nil || bracketDurations != nil
     }
 
     /// - Parameter fileType: what the file's name says.
@@ -348,6 +359,7 @@ struct PhotoOptions: ParsableArguments {
         if redEyeReduction { settings["redEyeReduction"] = true }
         if stabilization { settings["stabilization"] = true }
         if highResolution { settings["highResolution"] = true }
+        settings["maxPhotoDimensions"] = size?.json
         if let thumbnailSize {
             settings["thumbnail"] = ["maxSize": JSONValue(thumbnailSize)]
         } else if thumbnail {
@@ -366,6 +378,21 @@ struct PhotoOptions: ParsableArguments {
         settings["ago"] = ago.map { JSONValue($0) }
         if live { settings["livePhoto"] = true }
         return .object(settings)
+    }
+}
+
+/// `1920x1080`: the most that a photo may have.
+struct PhotoSize: Hashable {
+    /// {width, height}
+    var json: JSONValue
+
+    /// - Throws: what is wrong with it.
+    static func read(_ text: String) throws -> PhotoSize {
+        let format = try FormatArgument(reading: text)
+        guard case .size = format else {
+            throw ValidationError("a size is width and height in pixels, as in 1280x720")
+        }
+        return Self(json: format.json(pixelFormat: nil))
     }
 }
 
