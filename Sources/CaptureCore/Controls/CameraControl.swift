@@ -8,7 +8,7 @@ public enum CameraControlName: String, Hashable, Sendable, CaseIterable {
     case focusMode, focusPointOfInterest, lensPosition, smoothAutoFocusEnabled, adjustingFocus
     case exposureMode, exposurePointOfInterest, exposureDuration
     case iso = "ISO"
-    case exposureTargetBias, adjustingExposure
+    case exposureTargetBias, exposureTargetOffset, activeMaxExposureDuration, adjustingExposure
     case whiteBalanceMode, whiteBalanceTemperature, whiteBalanceGains, adjustingWhiteBalance
     case flashMode, torchMode, torchLevel
     case videoZoomFactor, zoomValue, rampingVideoZoom, cropRectangle
@@ -17,7 +17,8 @@ public enum CameraControlName: String, Hashable, Sendable, CaseIterable {
     /// Whether it only tells what the camera does.
     public var isReadOnly: Bool {
         switch self {
-        case .adjustingFocus, .adjustingExposure, .adjustingWhiteBalance, .rampingVideoZoom: true
+        case .adjustingFocus, .adjustingExposure, .adjustingWhiteBalance, .rampingVideoZoom, .exposureTargetOffset:
+            true
         default: false
         }
     }
@@ -25,9 +26,9 @@ public enum CameraControlName: String, Hashable, Sendable, CaseIterable {
     /// What its numbers count: `s` seconds, `K` kelvin, `EV` doublings of light; nil: they are mere numbers.
     public var unit: String? {
         switch self {
-        case .exposureDuration: "s"
+        case .exposureDuration, .activeMaxExposureDuration: "s"
         case .whiteBalanceTemperature: "K"
-        case .exposureTargetBias: "EV"
+        case .exposureTargetBias, .exposureTargetOffset: "EV"
         default: nil
         }
     }
@@ -142,6 +143,10 @@ enum CameraControlID {
     static let autoDynamicRange = own + 10
     static let exposureMicroseconds = own + 11
     static let exposureStart = own + 12
+    /// In microseconds: what an automatic exposure may last.
+    static let longestExposure = own + 13
+    /// In thousandths of doublings of light.
+    static let exposureOffset = own + 14
     /// Not a driver's: the exposure is driven by what is metered around a point of the frames (``ExposureMetering``).
     static let exposureMetering: UInt32 = 0x00CB_0002
     /// Not a driver's: a picture that is cropped by `VIDIOC_S_SELECTION` and scaled up again, in hundredths.

@@ -115,6 +115,12 @@ public struct CameraControlMap: Sendable {
         case .exposureDuration: return durationKind
         case .iso: return scaledKind(ID.iso, 1000, traits.minISO, traits.maxISO)
         case .exposureTargetBias: return scaledKind(ID.bias, 1000, nil, nil)
+        case .exposureTargetOffset:
+            return byID[ID.exposureOffset].map {
+                .number(minimum: Double($0.minimum) / 1000, maximum: Double($0.maximum) / 1000)
+            }
+        case .activeMaxExposureDuration:
+            return scaledKind(ID.longestExposure, 1_000_000, traits.minExposureDuration, traits.maxExposureDuration)
         case .whiteBalanceTemperature:
             return (span(ID.temperature).map { Double($0.lowerBound)...Double($0.upperBound) } ?? temperaturesOfGains)
                 .map { .number(minimum: $0.lowerBound, maximum: $0.upperBound) }
@@ -207,10 +213,14 @@ public struct CameraControlMap: Sendable {
         return nil
     }
 
-    /// The longest exposure that leaves a frame its time, in units of the control; nil: any.
-    public func longestExposure(within frame: FrameDuration?) -> Int64? {
+    /// The longest exposure that leaves a frame its time, and that an automatic exposure may have, in units of the
+    /// control; nil: any.
+    ///
+    /// - Parameter values: of the drivers' controls.
+    public func longestExposure(within frame: FrameDuration?, _ values: [String: ControlValue] = [:]) -> Int64? {
         guard let duration else { return nil }
-        let limits = [frame?.seconds, traits.maxExposureDuration].compactMap { $0 }
+        let bound = byID[ID.longestExposure].flatMap { values[$0.name]?.number }.map { Double($0) / 1_000_000 }
+        let limits = [frame?.seconds, traits.maxExposureDuration, bound].compactMap { $0 }
         return limits.min().map { Int64(min(max($0, 0), 1_000_000) * duration.perSecond) }
     }
 
@@ -283,6 +293,8 @@ public struct CameraControlMap: Sendable {
             case .exposureDuration: duration.map { [$0.control.id] } ?? []
             case .iso: [ID.iso]
             case .exposureTargetBias: [ID.bias]
+            case .exposureTargetOffset: [ID.exposureOffset]
+            case .activeMaxExposureDuration: [ID.longestExposure]
             case .adjustingExposure: [ID.adjustingExposure]
             case .whiteBalanceMode: [whiteBalanceAutomatic ?? ID.lock3A, ID.doWhiteBalance]
             case .whiteBalanceTemperature:

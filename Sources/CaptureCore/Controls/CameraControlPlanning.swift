@@ -121,6 +121,9 @@ struct CameraControlPlanner {
         if case .number(let bias)? = asked[.exposureTargetBias] {
             try setScaled(ID.bias, bias, for: .exposureTargetBias)
         }
+        if case .number(let seconds)? = asked[.activeMaxExposureDuration] {
+            try set(ID.longestExposure, rounded(seconds * 1_000_000), for: .activeMaxExposureDuration)
+        }
         // A point counts at once where the camera exposes by itself, whoever does it there.
         if mode == nil, asked[.exposurePointOfInterest] != nil, map.isMetered,
             now.exposureMode == "continuousAutoExposure"

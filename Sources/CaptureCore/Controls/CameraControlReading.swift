@@ -98,6 +98,11 @@ struct CameraControlReading {
             return .tidy(Double(value) / perSecond)
         case .iso: return scaled(ID.iso, 1000)
         case .exposureTargetBias: return scaled(ID.bias, 1000)
+        case .exposureTargetOffset: return scaled(ID.exposureOffset, 1000)
+        case .activeMaxExposureDuration:
+            // What is more than the format has bounds nothing.
+            guard case .number(_, let most, _)? = map.kind(name) else { return nil }
+            return self[ID.longestExposure].map { .tidy(min(Double($0) / 1_000_000, most)) }
         case .whiteBalanceTemperature:
             if map.span(ID.temperature) != nil { return self[ID.temperature].map(JSONValue.integer) }
             guard let red = gain(ID.redBalance), let blue = gain(ID.blueBalance),

@@ -6,6 +6,7 @@
 /// exposure_metering                    goes on by itself
 /// auto_exposure_start                  once; what it comes to stays
 /// adjusting_exposure                   on its way
+/// auto_exposure_longest                what it may last, microseconds: only where the driver never exposes by itself
 /// ```
 public enum ExposureMetering {
     typealias ID = CameraControlID
@@ -15,6 +16,7 @@ public enum ExposureMetering {
     public static let isOn = "exposure_metering"
     public static let start = "auto_exposure_start"
     public static let isAdjusting = "adjusting_exposure"
+    public static let longest = "auto_exposure_longest"
 
     /// The middle of the picture, in the units of the point's controls: there the whole picture is metered.
     public static let centre: Int64 = 5000
@@ -25,14 +27,29 @@ public enum ExposureMetering {
     public static let category = "CameraBus metering"
 
     /// Those that mean something only where frames can be metered.
-    static let ofPoint: Set<UInt32> = [ID.exposureX, ID.exposureY, ID.exposureStart, ID.adjustingExposure]
+    static let ofPoint: Set<UInt32> = [
+        ID.exposureX, ID.exposureY, ID.exposureStart, ID.adjustingExposure, ID.longestExposure,
+    ]
 
     /// The controls to add to a driver's; empty where it has what they are for, or nothing that could be driven. Where
     /// a driver has the point, it is the driver's, and what goes on by itself is too.
     public static func controls(beside driver: [CaptureControl]) -> [CaptureControl] {
         guard canDrive(driver) else { return [] }
         let ids = Set(driver.map(\.id))
-        return own.filter { !ids.contains($0.id) }
+        return (own + (longest(beside: driver).map { [$0] } ?? [])).filter { !ids.contains($0.id) }
+    }
+
+    /// A bound that always counts; nil: the driver may expose by itself, and knows no bound.
+    private static func longest(beside driver: [CaptureControl]) -> CaptureControl? {
+        let automatic = driver.first { $0.id == ID.autoExposure }?.menu.keys.contains { $0 != ID.exposureManual }
+        guard automatic != true, let time = driver.first(where: { $0.id == ID.exposureTime }) else { return nil }
+        // A driver's unit is 100 µs.
+        let (least, most) = (max(1, time.minimum), min(time.maximum, 1_000_000_000))
+        guard least < most else { return nil }
+        var bound = control(
+            ID.longestExposure, longest, "Auto Exposure, Longest", .integer, maximum: most * 100, most * 100)
+        bound.minimum = least * 100
+        return bound
     }
 
     /// Exposure times can be set, by hand, and the driver can't be asked to do it once.

@@ -95,6 +95,14 @@ public struct ExposureServo: Sendable {
     public mutating func take(luma: Double, at setting: Setting) -> Verdict {
         guard luma.isFinite else { return .wait }
         let missing = log2(target / min(max(luma, 1), 255))
+        // A bound has become shorter than what is set: it is kept at once, and the next pictures show what that costs.
+        let longest = lastStep(bounds.time, bounds.timeStep)
+        if setting.time > bounds.time.upperBound, isSettled || steps < Self.mostSteps {
+            if isSettled { begin() }
+            steps += 1
+            before = nil
+            return .set(Setting(time: longest, gain: setting.gain))
+        }
         if isSettled {
             let isOff = abs(missing - rest) > Self.far
             strays = isOff ? strays + 1 : 0

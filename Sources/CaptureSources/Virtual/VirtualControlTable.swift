@@ -55,6 +55,8 @@ enum VirtualControlTable {
         static let autoDynamicRange: UInt32 = 0x009A_100A
         static let exposureMicroseconds: UInt32 = 0x009A_100B
         static let exposureStart: UInt32 = 0x009A_100C
+        static let longestExposure: UInt32 = 0x009A_100D
+        static let exposureOffset: UInt32 = 0x009A_100E
         static let lampMode: UInt32 = 0x009C_0901
         static let strobe: UInt32 = 0x009C_0903
         static let torchIntensity: UInt32 = 0x009C_0908
@@ -176,6 +178,8 @@ enum VirtualControlTable {
         camera(ID.autoDynamicRange, "Wide Dynamic Range, Automatic", .boolean, 0...1, 0, flags: [.update]),
         camera(ID.exposureMicroseconds, "Exposure Time, Microseconds", .integer, 3...500_000, 15_600),
         button(ID.exposureStart, "Auto Exposure, Start", category: "Camera Controls"),
+        camera(ID.longestExposure, "Auto Exposure, Longest", .integer, 100...500_000, 500_000),
+        camera(ID.exposureOffset, "Exposure Offset", .integer, -20_000...20_000, 0, flags: [.readOnly]),
         flash(ID.lampMode, "LED Mode", .menu, 0...2, 0, menu: [0: "Off", 1: "Flash", 2: "Torch"]),
         button(ID.strobe, "Strobe", category: "Flash Controls"),
         flash(ID.torchIntensity, "Intensity, Torch Mode", .integer, 1...100, 100),

@@ -42,6 +42,9 @@ struct VirtualControls {
     /// The present value; 0 for a control that isn't there.
     subscript(id: UInt32) -> Int64 { entries.first { $0.control.id == id }?.value ?? 0 }
 
+    /// 0 for a control that isn't there.
+    func maximum(_ id: UInt32) -> Int64 { entries.first { $0.control.id == id }?.control.maximum ?? 0 }
+
     /// The item that a menu of numbers is at, or the number itself.
     func number(_ id: UInt32) -> Int64 {
         guard let entry = entries.first(where: { $0.control.id == id }) else { return 0 }

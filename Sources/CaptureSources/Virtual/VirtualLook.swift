@@ -14,7 +14,7 @@ struct VirtualLook: Hashable {
     var saturation: Double
     /// Turns colours, in degrees.
     var hue: Double
-    /// Times luma: gain, sensitivity, exposure and lamp.
+    /// Times luma: gain, exposure and lamp.
     var exposure: Double
     /// Towards red, and away from blue.
     var warmth = 0.0
@@ -39,9 +39,6 @@ struct VirtualLook: Hashable {
         saturation = Double(controls[ID.saturation]) / 64
         hue = Double(controls[ID.hue])
         exposure = 1 + Double(controls[ID.gain]) / 100
-        if controls[ID.autoISO] == 0 {
-            exposure *= Double(controls[ID.iso]) / Double(VirtualControlTable.neutralISO)
-        }
         if controls[ID.dynamicFramerate] != 0 { exposure *= 1.25 }
         if controls[ID.lampMode] == 2 { exposure *= 1 + Double(controls[ID.torchIntensity]) / 200 }
         red = Double(controls[ID.redBalance] - VirtualControlTable.neutralBalance) / 40
@@ -63,7 +60,7 @@ struct VirtualLook: Hashable {
     /// What lens, exposure and white balance make of it.
     func seen(through optics: VirtualOptics) -> VirtualLook {
         var look = self
-        look.exposure *= optics.exposure.present / VirtualControlTable.neutralExposure
+        look.exposure *= optics.exposure.present * optics.sensitivity.present / VirtualControlTable.neutralExposure
         if optics.isFlashing { look.exposure *= 2.5 }
         look.warmth = (optics.balance.present - Double(VirtualControlTable.neutralTemperature)) / 40
         if hasFocus { look.blur = abs(optics.lens.present - Double(VirtualControlTable.bestFocus)) / 8 }

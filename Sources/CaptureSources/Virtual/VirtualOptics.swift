@@ -48,6 +48,10 @@ struct VirtualOptics: Hashable {
     private(set) var lens = VirtualSettling(Double(VirtualControlTable.bestFocus))
     /// Seconds.
     private(set) var exposure = VirtualSettling(VirtualControlTable.neutralExposure)
+    /// Times ``VirtualControlTable/neutralISO``.
+    private(set) var sensitivity = VirtualSettling(1)
+    /// What the meter asks for: seconds at ``VirtualControlTable/neutralISO``.
+    private var wanted = VirtualControlTable.neutralExposure
     /// Kelvin.
     private(set) var balance = VirtualSettling(Double(VirtualControlTable.neutralTemperature))
     /// A frame that the flash lights is to come.
@@ -70,12 +74,21 @@ struct VirtualOptics: Hashable {
     private static let balanceLock: Int64 = 2
     private static let focusLock: Int64 = 4
 
-    var isSettling: Bool { lens.isSettling || exposure.isSettling || balance.isSettling || isFlashing }
+    var isSettling: Bool { lens.isSettling || isExposing || balance.isSettling || isFlashing }
+
+    private var isExposing: Bool { exposure.isSettling || sensitivity.isSettling }
+
+    /// How much brighter it is than the meter asks for, in thousandths of doublings.
+    private var offset: Int64 {
+        let ratio = exposure.present * sensitivity.present / wanted
+        return ratio > 0 && ratio.isFinite ? Int64((log2(ratio) * 1000).rounded()) : 0
+    }
 
     /// The next frame comes.
     mutating func advance() {
         lens.advance()
         exposure.advance()
+        sensitivity.advance()
         balance.advance()
     }
 
@@ -86,6 +99,7 @@ struct VirtualOptics: Hashable {
     mutating func finish() {
         lens.finish()
         exposure.finish()
+        sensitivity.finish()
         balance.finish()
         isFlashing = false
     }
@@ -136,22 +150,35 @@ struct VirtualOptics: Hashable {
     }
 
     private mutating func followExposure(_ controls: VirtualControls, isHeld: Bool, _ set: UInt32?) {
-        if isHeld { return exposure.hold() }
+        let ev = Double(controls.number(ID.bias)) / 1000
+        let point = Point(x: controls[ID.exposureX], y: controls[ID.exposureY])
+        let level = Self.level(controls, x: Double(point.x) / 10_000, y: Double(point.y) / 10_000)
+        wanted = VirtualControlTable.neutralExposure * exp2(ev) * level
+        let hasOwnISO = controls[ID.autoISO] != 0
+        if !hasOwnISO { sensitivity.set(Self.sensitivity(controls[ID.iso])) }
+        if isHeld {
+            exposure.hold()
+            return sensitivity.hold()
+        }
         let isAsked = set == ID.exposureStart
         if controls[ID.autoExposure] == VirtualControlTable.manualExposure, !isAsked {
             let isManual = set == ID.autoExposure || set == ID.exposureTime || set == ID.exposureMicroseconds
             // A search that is under way ends with what it finds, unless another value is set.
-            if isManual || !exposure.isSettling { exposure.set(Self.seconds(controls)) }
-            return
+            guard isManual || !isExposing else { return }
+            exposure.set(Self.seconds(controls))
+            return sensitivity.hold()
         }
-        let ev = Double(controls.number(ID.bias)) / 1000
-        let point = Point(x: controls[ID.exposureX], y: controls[ID.exposureY])
         let isMoved = point != meteredAt
         meteredAt = point
-        let level = Self.level(controls, x: Double(point.x) / 10_000, y: Double(point.y) / 10_000)
-        let wanted = VirtualControlTable.neutralExposure * exp2(ev) * level
-        exposure.aim(wanted, steps: Self.exposureFrames, anew: isMoved || isAsked)
+        // What a bound leaves dark the sensitivity makes up for, as far as it can.
+        let time = min(wanted, Double(controls[ID.longestExposure]) / 1_000_000)
+        exposure.aim(time, steps: Self.exposureFrames, anew: isMoved || isAsked)
+        guard hasOwnISO else { return }
+        let most = Self.sensitivity(controls.maximum(ID.iso))
+        sensitivity.aim(min(wanted / time, most), steps: Self.exposureFrames, anew: isMoved || isAsked)
     }
+
+    private static func sensitivity(_ iso: Int64) -> Double { Double(iso) / Double(VirtualControlTable.neutralISO) }
 
     // What is metered at the middle is the whole picture; elsewhere, what is there.
     private static func level(_ controls: VirtualControls, x: Double, y: Double) -> Double {
@@ -169,19 +196,24 @@ struct VirtualOptics: Hashable {
 
     /// Something that was under way here has arrived there.
     func hasEnded(in later: VirtualOptics) -> Bool {
-        (lens.isSettling && !later.lens.isSettling) || (exposure.isSettling && !later.exposure.isSettling)
+        (lens.isSettling && !later.lens.isSettling) || (isExposing && !later.isExposing)
             || (balance.isSettling && !later.balance.isSettling)
     }
+
+    /// How far the exposure is from what is metered, where that has changed since then.
+    func toldOffset(since earlier: VirtualOptics) -> Int64? { offset == earlier.offset ? nil : offset }
 
     /// The values of the controls that are the camera's to set now.
     func told(_ body: (UInt32, Int64) -> Void) {
         body(ID.focus, Int64(lens.present.rounded()))
         body(ID.exposureTime, Int64((exposure.present * 10_000).rounded()))
         body(ID.exposureMicroseconds, Int64((exposure.present * 1_000_000).rounded()))
+        body(ID.iso, Int64((sensitivity.present * Double(VirtualControlTable.neutralISO)).rounded()))
+        body(ID.exposureOffset, offset)
         body(ID.temperature, Int64((balance.present / 10).rounded()) * 10)
         // That it has arrived comes after where that is.
         body(ID.focusStatus, lens.isSettling ? 1 : hasFocused ? 2 : 0)
-        body(ID.adjustingExposure, exposure.isSettling ? 1 : 0)
+        body(ID.adjustingExposure, isExposing ? 1 : 0)
         body(ID.adjustingWhiteBalance, balance.isSettling ? 1 : 0)
     }
 }
@@ -198,14 +230,12 @@ extension VirtualControls {
             absorb(VirtualOptics.ID.redBalance, VirtualControlTable.neutralBalance)
             absorb(VirtualOptics.ID.blueBalance, VirtualControlTable.neutralBalance)
         }
-        if self[VirtualOptics.ID.autoISO] != 0 {
-            absorb(VirtualOptics.ID.iso, VirtualControlTable.neutralISO)
-        }
     }
 
     private func isReadOnly(_ id: UInt32) -> Bool {
         switch id {
-        case VirtualOptics.ID.focusStatus, VirtualOptics.ID.adjustingExposure, VirtualOptics.ID.adjustingWhiteBalance:
+        case VirtualOptics.ID.focusStatus, VirtualOptics.ID.adjustingExposure, VirtualOptics.ID.adjustingWhiteBalance,
+            VirtualOptics.ID.exposureOffset:
             true
         default: false
         }

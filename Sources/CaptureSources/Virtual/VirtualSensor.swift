@@ -52,7 +52,12 @@ final class VirtualSensorState: Sendable {
                 value.optics.endFlash()
                 value.look = value.still.seen(through: value.optics)
             }
-            if before.hasEnded(in: value.optics) { value.tell(since: before) }
+            if before.hasEnded(in: value.optics) {
+                value.tell(since: before)
+            } else if let offset = value.optics.toldOffset(since: before) {
+                let id = VirtualControlTable.ID.exposureOffset
+                value.told?.tell(ControlEvent(id: id, value: .integer(offset), time: MonotonicClock.now()))
+            }
             return shown
         }
     }

@@ -18,7 +18,7 @@ export function bytes(count) {
 
 /** `exposureTargetBias` → "Exposure target bias"; names that are words already stay. */
 export function title(name) {
-  const known = { ISO: "ISO", videoHDREnabled: "HDR", automaticallyAdjustsVideoHDREnabled: "Automatic HDR", videoZoomFactor: "Zoom factor", sceneMode: "Scene" }
+  const known = { ISO: "ISO", videoHDREnabled: "HDR", automaticallyAdjustsVideoHDREnabled: "Automatic HDR", videoZoomFactor: "Zoom factor", activeMaxExposureDuration: "Longest automatic exposure", sceneMode: "Scene" }
   if (known[name]) return known[name]
   const words = name.replace(/^video(?=[A-Z])/, "").replace(/Enabled$/, "").replace(/([a-z])([A-Z])/g, "$1 $2").replace(/_/g, " ").toLowerCase()
   return words[0].toUpperCase() + words.slice(1)

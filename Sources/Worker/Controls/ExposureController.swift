@@ -102,7 +102,7 @@ final class ExposureController {
         return Task(
             region: MeteredRegion(aroundX: Double(x) / share, y: Double(y) / share), isOn: isOn != 0,
             bounds: ExposureServo.Bounds(
-                time: time, gain: gain, longest: map.longestExposure(within: duration)),
+                time: time, gain: gain, longest: map.longestExposure(within: duration, values)),
             bias: map.exposureTargetBias(values),
             frame: frame, revision: now.meteringRevision)
     }

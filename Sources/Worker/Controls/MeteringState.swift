@@ -14,6 +14,10 @@ final class MeteringState {
     var isAdjusting = false
     /// Rises whenever it is to be begun anew.
     private(set) var revision: UInt64 = 0
+    /// What an automatic exposure may last; nil: that can't be said.
+    private var bound: CaptureControl?
+    /// Its value, once somebody has set it.
+    private var longest: Int64?
     /// The driver's control that says whether the camera exposes by itself.
     private var mode: CaptureControl?
     /// What is set now is what was set before: nobody waits for it.
@@ -39,6 +43,7 @@ final class MeteringState {
         let own = ExposureMetering.controls(beside: driver)
         isThere = !own.isEmpty
         isPointTheDrivers = !own.contains { $0.name == ExposureMetering.pointX }
+        bound = own.first { $0.name == ExposureMetering.longest }
         guard isThere else { return driver }
         mode = ExposureMetering.mode(driver)
         guard isOn else { return driver + own }
@@ -53,10 +58,15 @@ final class MeteringState {
     /// Their values; empty where there are none.
     var values: [String: ControlValue] {
         guard isThere else { return [:] }
-        return [
+        var values: [String: ControlValue] = [
             ExposureMetering.pointX: .integer(x), ExposureMetering.pointY: .integer(y),
             ExposureMetering.isOn: .boolean(isOn), ExposureMetering.isAdjusting: .boolean(isAdjusting),
         ]
+        if let bound {
+            let value = min(max(longest ?? bound.maximum, bound.minimum), bound.maximum)
+            values[ExposureMetering.longest] = .integer(value)
+        }
+        return values
     }
 
     /// - Returns: false for a control that is not one of these.
@@ -74,6 +84,12 @@ final class MeteringState {
                 isOn = true
                 begin()
             }
+        case ExposureMetering.longest:
+            guard let bound else { return false }
+            let new = try number(name, value, bound.minimum...bound.maximum)
+            guard new != longest else { break }
+            longest = new
+            if isOn { begin() }
         case ExposureMetering.isAdjusting: throw refusal(.controlBusy, name, "is read-only")
         default: return false
         }

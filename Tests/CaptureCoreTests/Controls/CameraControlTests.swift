@@ -59,6 +59,7 @@ private enum Knobs {
         menu(0x9C0901, "led_mode", [0, 1, 2]), integer(0x9C0908, "intensity_torch_mode", 0...200),
         integer(0x98090E, "red_balance", 0...400, 100), integer(0x98090F, "blue_balance", 0...200, 100),
     ]
+    static let longest = integer(0x9A100D, "auto_exposure_longest", 100...500_000, 500_000)
     static let boardValues: [String: ControlValue] = [
         "auto_exposure": .integer(0), "exposure_time_absolute": .integer(100), "auto_exposure_bias": .integer(2),
         "wide_dynamic_range": .boolean(false), "image_stabilization": .boolean(true), "iso_sensitivity": .integer(1),
@@ -96,6 +97,31 @@ private enum Knobs {
         #expect(values["sceneMode"] == "night" && values["videoStabilizationMode"] == "standard")
         #expect(values["whiteBalanceGains"] == ["red": .number(1.5), "green": 1, "blue": 1])
         #expect(values["focusMode"] == nil && values["videoZoomFactor"] == nil && values["adjustingExposure"] == nil)
+    }
+
+    @Test func aBoundOfAutomaticExposures() throws {
+        let bounded =
+            Knobs.board + [
+                Knobs.longest, Knobs.integer(0x9A100E, "exposure_offset", -20_000...20_000, flags: [.readOnly]),
+            ]
+        var traits = FormatTraits()
+        traits.maxExposureDuration = 0.2
+        let map = CameraControlMap(controls: bounded, traits: traits)
+        #expect(map.kind(.activeMaxExposureDuration) == .number(minimum: 0.0001, maximum: 0.2))
+        #expect(map.kind(.exposureTargetOffset) == .number(minimum: -20, maximum: 20))
+        let offset = try #require(map.controls.first { $0.name == .exposureTargetOffset })
+        #expect(offset.json(value: nil)["readOnly"] == true && offset.json(value: nil)["unit"] == "EV")
+        let longest: [String: ControlValue] = [
+            "auto_exposure_longest": .integer(500_000), "exposure_offset": .integer(-1585),
+        ]
+        let values = map.values(Knobs.boardValues.merging(longest) { $1 })
+        // What the format can't have bounds nothing.
+        #expect(
+            values["activeMaxExposureDuration"] == .number(0.2) && values["exposureTargetOffset"] == .number(-1.585))
+        let short: [String: ControlValue] = ["auto_exposure_longest": .integer(8000)]
+        #expect(map.values(short)["activeMaxExposureDuration"] == .number(0.008))
+        #expect(map.longestExposure(within: FrameDuration(framesPerSecond: 30), short) == 80)
+        #expect(CameraControlMap(controls: Knobs.board).kind(.activeMaxExposureDuration) == nil)
     }
 
     @Test func aCameraWithNothingHasNothing() {
@@ -153,6 +179,14 @@ private enum Knobs {
     }
 
     private func set(_ plan: ConfigurationPlan) -> [String] { plan.controls.map { "\($0.name)=\($0.value.json)" } }
+
+    @Test func aBoundOfAutomaticExposuresBringsNoMode() throws {
+        let values = Knobs.boardValues.merging(["auto_exposure_longest": .integer(500_000)]) { $1 }
+        let plan = try plan(#"{"activeMaxExposureDuration":0.008}"#, Knobs.board + [Knobs.longest], values)
+        #expect(set(plan) == ["auto_exposure_longest=8000"] && plan.words.isEmpty)
+        let refused = #expect(throws: BusError.self) { try self.plan(#"{"exposureTargetOffset":1}"#) }
+        #expect(refused?.reason == .controlUnsupported)
+    }
 
     @Test func aManualValueBringsItsMode() throws {
         let plan = try plan(#"{"lensPosition":0.5,"exposureDuration":0.01,"whiteBalanceTemperature":5000}"#)

@@ -161,6 +161,21 @@ import Testing
             ])
     }
 
+    @Test func whoNeverExposesByItselfHasABound() throws {
+        #expect(CameraControlMap(controls: Self.controls()).kind(.activeMaxExposureDuration) == nil)
+        let byHand = Self.controls(besides: "auto_exposure")
+        let map = CameraControlMap(controls: byHand)
+        #expect(map.kind(.activeMaxExposureDuration) == .number(minimum: 0.0003, maximum: 0.2047))
+        let set = try set(
+            #"{"activeMaxExposureDuration":0.01}"#, ["auto_exposure_longest": .integer(204_700)], byHand)
+        #expect(set == ["auto_exposure_longest=10000"])
+        let frame = FrameDuration(framesPerSecond: 30)
+        #expect(map.longestExposure(within: frame, ["auto_exposure_longest": .integer(10_000)]) == 100)
+        #expect(map.longestExposure(within: frame, ["auto_exposure_longest": .integer(204_700)]) == 333)
+        // Nobody meters what is no picture.
+        #expect(CameraControlMap(controls: byHand, isConvertible: false).kind(.activeMaxExposureDuration) == nil)
+    }
+
     @Test func anExposureLeavesAFrameItsTime() {
         var traits = FormatTraits()
         let map = { CameraControlMap(controls: Self.controls(), traits: $0) }

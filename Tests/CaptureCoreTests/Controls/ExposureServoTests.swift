@@ -86,6 +86,26 @@ extension Double {
         #expect(back.filter { ($0.gain ?? 0) > 0 }.allSatisfy { $0.time == 333 })
     }
 
+    @Test func aShorterBoundIsKeptAtOnce_alsoWhereThePictureIsRight() throws {
+        let bounds = ExposureServo.Bounds(
+            time: Self.control(1...1000), gain: Self.control(0...100), longest: 40)
+        for isSettled in [false, true] {
+            var servo = ExposureServo(bounds, isSettled: isSettled)
+            let camera = LitCamera(light: 0.5, gamma: 1)
+            let settings = run(&servo, camera, from: ExposureServo.Setting(time: 100, gain: 0))
+            #expect(settings.dropFirst().first == ExposureServo.Setting(time: 40, gain: 0))
+            let last = try #require(settings.last)
+            #expect(last.time == 40 && abs(log2(camera.luma(last) / ExposureServo.middle)) <= 0.1, "\(settings)")
+        }
+        // A driver that keeps the time as it was is not asked for ever.
+        var servo = ExposureServo(bounds)
+        var asked = 0
+        while servo.take(luma: 118, at: ExposureServo.Setting(time: 100, gain: 0)) != .settled, asked < 100 {
+            asked += 1
+        }
+        #expect(asked == 24)
+    }
+
     @Test func whatCannotBeMadeBrighterHasSettled() {
         var servo = ExposureServo(.init(time: Self.control(3...300), gain: Self.control(0...10)))
         #expect(servo.take(luma: 0, at: .init(time: 300, gain: 10)) == .settled)

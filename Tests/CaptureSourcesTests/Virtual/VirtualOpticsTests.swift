@@ -146,6 +146,51 @@ import Testing
         #expect(try camera.controlValues()["exposure_time_absolute"] == .integer(312))
     }
 
+    @Test func aBoundIsMadeUpForByTheSensitivityAsFarAsItGoes() throws {
+        let scene = try Scene()
+        let before = try scene.luma(0.31)
+        try scene.set("auto_exposure_longest", 3900)
+        #expect(try scene.value("adjusting_exposure") == 1)
+        _ = try scene.frames { try scene.value("adjusting_exposure") == 0 }
+        #expect(try scene.value("exposure_time_absolute") == 39 && scene.value("iso_sensitivity") == 400_000)
+        #expect(try scene.value("exposure_offset") == 0 && abs(scene.luma(0.31) - before) < 8)
+        // 4 EV more than that is not there.
+        try scene.set("auto_exposure_longest", 100)
+        _ = try scene.frames { try scene.value("adjusting_exposure") == 0 }
+        #expect(try scene.value("iso_sensitivity") == 3_200_000)
+        let offset = try #require(try scene.value("exposure_offset"))
+        #expect(abs(Double(offset) / 1000 - log2(32.0 / 156)) < 0.01, "\(offset)")
+        #expect(try scene.frames { try scene.luma(0.31) < before - 40 } < 20)
+        try scene.set("auto_exposure_longest", 500_000)
+        _ = try scene.frames { try scene.value("adjusting_exposure") == 0 }
+        #expect(try scene.value("exposure_time_absolute") == 156 && scene.value("iso_sensitivity") == 100_000)
+    }
+
+    @Test func theOffsetIsHowFarAnExposureIsFromWhatIsMetered() throws {
+        let scene = try Scene()
+        #expect(try scene.value("exposure_offset") == 0)
+        let events = try #require(try scene.camera.events())
+        try scene.set("auto_exposure_bias", 6)
+        // On its way it is told with each frame, and in the end it is there.
+        var told: [Int64] = []
+        _ = try scene.frames {
+            while case .control(let event)? = try events.next() {
+                if event.id == 0x9A100E, let value = event.value?.number { told.append(value) }
+            }
+            return try scene.value("adjusting_exposure") == 0
+        }
+        #expect(told.first == -1000 && told.last == 0 && told.count > 3 && told == told.sorted(), "\(told)")
+        // By hand it stays.
+        try scene.set("auto_exposure", 1)
+        try scene.set("exposure_time_absolute", 624)
+        #expect(try scene.value("exposure_offset") == 1000)
+        try scene.set("iso_sensitivity_auto", 0)
+        try scene.set("iso_sensitivity", 50_000)
+        #expect(try scene.value("exposure_offset") == 0)
+        try scene.set("exposure_time_absolute", 5000)
+        #expect(try scene.value("exposure_offset") == Int64((log2(0.25 / 0.0312) * 1000).rounded()))
+    }
+
     @Test func theDriverTellsTheEnd() throws {
         let scene = try Scene()
         let events = try #require(try scene.camera.events())

@@ -87,6 +87,36 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `an automatic exposure has a bound, and tells how far it is from what is metered`() async throws {
+            let (bus, client, frames) = try await streaming()
+            func set(_ controls: JSONValue) throws -> JSONValue {
+                try client.call("device.set", ["device": "cam0", "controls": controls])
+            }
+            @Sendable func isSettled(_ value: JSONValue?, _ duration: Double, _ iso: Double, _ offset: Double) -> Bool {
+                let controls = value?["controls"]
+                guard controls?["adjustingExposure"] == false, controls?["exposureMode"] == "continuousAutoExposure",
+                    let told = controls?["exposureTargetOffset"]?.double
+                else { return false }
+                return controls?["exposureDuration"]?.double == duration && controls?["ISO"]?.double == iso
+                    && abs(told - offset) < 0.01
+            }
+            try await bus.wait(for: state) { isSettled($0, 0.0156, 100, 0) }
+            _ = try set(["activeMaxExposureDuration": .number(0.0039)])
+            try await bus.wait(for: state) { isSettled($0, 0.0039, 400, 0) }
+            _ = try set(["activeMaxExposureDuration": .number(0.0001)])
+            try await bus.wait(for: state) { isSettled($0, 0.0001, 3200, -2.285) }
+            // By hand it counts for nothing.
+            let custom = try set(["exposureDuration": .number(0.0312), "ISO": 100])
+            #expect(custom["adjusted"] == [])
+            let device = try client.call("device.get", ["device": "cam0"])["device"]
+            #expect(control("exposureTargetOffset", of: device) == 1 && control("ISO", of: device) == 100)
+            let readOnly = try client.refusal(
+                "device.set", ["device": "cam0", "controls": ["exposureTargetOffset": 0]])
+            #expect(readOnly?.reason == .controlReadOnly)
+            frames.stop()
+            try await bus.stop()
+        }
+
         @Test func `exposed once, and then as locked`() async throws {
             let (bus, client, frames) = try await streaming()
             let controls: JSONValue = [

@@ -83,6 +83,32 @@ struct ExposureTests {
         try worker.stop()
     }
 
+    @Test("a camera that never exposes by itself keeps within the bound that was set")
+    func bounded() throws {
+        bench.set {
+            $0.scene = [0.5]
+            $0.extra = [
+                CaptureControl(
+                    name: "exposure_time_absolute", title: "", id: 0x9A0902, type: .integer, minimum: 5, maximum: 1000,
+                    defaultValue: 100)
+            ]
+            $0.meddled = ["exposure_time_absolute": .integer(100)]
+        }
+        let worker = try WorkerFixture(bench)
+        _ = try worker.coordinator.order(.session(isRunning: true)).get()
+        try set(worker, ["exposureMode": "continuousAutoExposure"])
+        try worker.coordinator.waitForStatus("settled") { $0["controls"]?["adjustingExposure"] == false }
+        #expect(bench.now.set["exposure_time_absolute"] == .integer(100) && isNear(0), "\(bench.now.set)")
+        try set(worker, ["activeMaxExposureDuration": 0.004])
+        let status = try worker.coordinator.status
+        #expect(status["controls"]?["activeMaxExposureDuration"] == .number(0.004))
+        try worker.coordinator.waitForStatus("settled again") {
+            $0["controls"]?["adjustingExposure"] == false && $0["controls"]?["exposure_time_absolute"] == 40
+        }
+        #expect(isNear(0), "\(bench.now.set)")
+        try worker.stop()
+    }
+
     @Test("once, also of a camera that streams for nobody; what it has come to stays")
     func once() throws {
         let worker = try worker()
