@@ -9,7 +9,7 @@ public enum CameraControlName: String, Hashable, Sendable, CaseIterable {
     case exposureMode, exposurePointOfInterest, exposureDuration
     case iso = "ISO"
     case exposureTargetBias, exposureTargetOffset, activeMaxExposureDuration, adjustingExposure
-    case whiteBalanceMode, whiteBalanceTemperature, whiteBalanceGains, adjustingWhiteBalance
+    case whiteBalanceMode, whiteBalanceTemperature, whiteBalanceTint, whiteBalanceGains, adjustingWhiteBalance
     case flashMode, torchMode, torchLevel
     case videoZoomFactor, zoomValue, rampingVideoZoom, cropRectangle
     case lowLightBoostEnabled, videoHDREnabled, automaticallyAdjustsVideoHDREnabled, videoStabilizationMode, sceneMode

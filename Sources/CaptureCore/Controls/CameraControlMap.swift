@@ -124,6 +124,9 @@ public struct CameraControlMap: Sendable {
         case .whiteBalanceTemperature:
             return (span(ID.temperature).map { Double($0.lowerBound)...Double($0.upperBound) } ?? temperaturesOfGains)
                 .map { .number(minimum: $0.lowerBound, maximum: $0.upperBound) }
+        case .whiteBalanceTint:
+            guard span(ID.temperature) == nil, temperaturesOfGains != nil else { return nil }
+            return .number(minimum: WhitePoint.tints.lowerBound, maximum: WhitePoint.tints.upperBound)
         case .whiteBalanceGains:
             guard let red = largestGain(ID.redBalance), let blue = largestGain(ID.blueBalance) else { return nil }
             return .gains(red: red, blue: blue)
@@ -274,7 +277,8 @@ public struct CameraControlMap: Sendable {
         return WhitePoint.temperatures(red: red, blue: blue)
     }
 
-    private func gains(_ id: UInt32) -> ClosedRange<Double>? {
+    /// What the driver's gain of a colour may be, as a multiple of its default.
+    func gains(_ id: UInt32) -> ClosedRange<Double>? {
         guard let neutral = byID[id]?.defaultValue, neutral > 0, let span = span(id) else { return nil }
         return Double(span.lowerBound) / Double(neutral)...Double(span.upperBound) / Double(neutral)
     }
@@ -299,7 +303,7 @@ public struct CameraControlMap: Sendable {
             case .whiteBalanceMode: [whiteBalanceAutomatic ?? ID.lock3A, ID.doWhiteBalance]
             case .whiteBalanceTemperature:
                 span(ID.temperature) == nil ? [ID.redBalance, ID.blueBalance] : [ID.temperature]
-            case .whiteBalanceGains: [ID.redBalance, ID.blueBalance]
+            case .whiteBalanceTint, .whiteBalanceGains: [ID.redBalance, ID.blueBalance]
             case .adjustingWhiteBalance: [ID.adjustingWhiteBalance]
             case .flashMode: [ID.lampMode, ID.autoFlash]
             case .torchMode: [ID.lampMode, ID.autoTorch]

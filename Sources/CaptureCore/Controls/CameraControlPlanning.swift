@@ -26,6 +26,8 @@ struct CameraControlPlanner {
     private var order: [UInt32] = []
     private var values: [UInt32: (value: Int64, name: CameraControlName)] = [:]
     private var asked: [CameraControlName: CameraControlValue] = [:]
+    /// Why something is another value than was asked.
+    private var reasons: [(path: String, name: CameraControlName, json: JSONValue, why: String)] = []
     private var locks: (set: Int64, cleared: Int64, name: CameraControlName?) = (0, 0, nil)
 
     private let map: CameraControlMap
@@ -41,7 +43,6 @@ struct CameraControlPlanner {
         _ wanted: [(name: CameraControlName, json: JSONValue, path: String)], mode: ConfigurationMode
     ) throws(BusError) -> [Setting] {
         let parser = CameraControlParser(map: map, mode: mode)
-        var reasons: [(path: String, name: CameraControlName, json: JSONValue, why: String)] = []
         for (name, json, path) in wanted {
             let (value, why) = try parser.parse(name, json, path: path)
             if name == .zoomValue, asked[.videoZoomFactor] != nil {
@@ -53,7 +54,7 @@ struct CameraControlPlanner {
         try setPoints()
         try setFocus()
         try setExposure()
-        try setWhiteBalance()
+        try setWhiteBalance(tint: wanted.first { $0.name == .whiteBalanceTint }, mode)
         try setLamp()
         try setZoom()
         try setFlags()
@@ -176,21 +177,24 @@ struct CameraControlPlanner {
         return (now[ID.exposureX] ?? centre, now[ID.exposureY] ?? centre) != (centre, centre)
     }
 
-    private mutating func setWhiteBalance() throws(BusError) {
+    private mutating func setWhiteBalance(
+        tint: (name: CameraControlName, json: JSONValue, path: String)?, _ configuration: ConfigurationMode
+    ) throws(BusError) {
+        if let tint { try fitTint(tint.json, tint.path, configuration) }
         var mode = word(.whiteBalanceMode)
         var name = CameraControlName.whiteBalanceMode
-        for value in [CameraControlName.whiteBalanceTemperature, .whiteBalanceGains] where asked[value] != nil {
+        let values = [CameraControlName.whiteBalanceTemperature, .whiteBalanceTint, .whiteBalanceGains]
+        for value in values where asked[value] != nil {
             mode = try manual(mode, "locked", .whiteBalanceMode, for: value)
             if asked[.whiteBalanceMode] == nil { name = value }
         }
-        if case .number(let kelvin)? = asked[.whiteBalanceTemperature] {
-            if map.span(ID.temperature) != nil {
-                try set(ID.temperature, rounded(kelvin), for: .whiteBalanceTemperature)
-            } else {
-                let gains = WhitePoint.gains(kelvin)
-                try setGain(ID.redBalance, gains.red, for: .whiteBalanceTemperature)
-                try setGain(ID.blueBalance, gains.blue, for: .whiteBalanceTemperature)
-            }
+        if case .number(let kelvin)? = asked[.whiteBalanceTemperature], map.span(ID.temperature) != nil {
+            try set(ID.temperature, rounded(kelvin), for: .whiteBalanceTemperature)
+        } else if let light = askedLight {
+            let gains = WhitePoint.gains(light.kelvin, tint: light.tint)
+            let name = asked[.whiteBalanceTint] == nil ? CameraControlName.whiteBalanceTemperature : .whiteBalanceTint
+            try setGain(ID.redBalance, gains.red, for: name)
+            try setGain(ID.blueBalance, gains.blue, for: name)
         }
         if case .gains(let red, let blue)? = asked[.whiteBalanceGains] {
             try setGain(ID.redBalance, red, for: .whiteBalanceGains)
@@ -204,6 +208,40 @@ struct CameraControlPlanner {
         } else if map.hasLock(ID.whiteBalanceLock) {
             hold(ID.whiteBalanceLock, name)
         }
+    }
+
+    // A temperature alone is that of daylight; a tint alone keeps the temperature.
+    private var askedLight: (kelvin: Double, tint: Double)? {
+        var (kelvin, tint): (Double?, Double?)
+        if case .number(let number)? = asked[.whiteBalanceTemperature] { kelvin = number }
+        if case .number(let number)? = asked[.whiteBalanceTint] { tint = number }
+        guard kelvin != nil || tint != nil else { return nil }
+        return (kelvin ?? now.light?.kelvin ?? WhitePoint.neutralKelvin, tint ?? 0)
+    }
+
+    // How far a tint goes depends on the temperature.
+    private mutating func fitTint(
+        _ json: JSONValue, _ path: String, _ mode: ConfigurationMode
+    ) throws(BusError) {
+        guard let light = askedLight, let red = map.gains(ID.redBalance), let blue = map.gains(ID.blueBalance) else {
+            return
+        }
+        let tints = WhitePoint.tints(light.kelvin, red: red, blue: blue)
+        guard !tints.contains(light.tint) else { return }
+        let range = "\(JSONValue.tidy(tints.lowerBound)) to \(JSONValue.tidy(tints.upperBound))"
+        let temperature = "\(Int64(light.kelvin.rounded())) K"
+        let name = CameraControlName.whiteBalanceTint
+        guard mode == .nearest else {
+            throw BusError(
+                .controlOutOfRange,
+                "\(name.rawValue) can't be \(JSONValue.tidy(light.tint)) at \(temperature); it takes \(range) there.",
+                [
+                    "control": .string(name.rawValue), "min": .tidy(tints.lowerBound), "max": .tidy(tints.upperBound),
+                    "step": 0,
+                ])
+        }
+        asked[name] = .number(min(max(light.tint, tints.lowerBound), tints.upperBound))
+        reasons.append((path, name, json, "\(name.rawValue) is \(range) at \(temperature)."))
     }
 
     private mutating func setLamp() throws(BusError) {

@@ -105,10 +105,10 @@ struct CameraControlReading {
             return self[ID.longestExposure].map { .tidy(min(Double($0) / 1_000_000, most)) }
         case .whiteBalanceTemperature:
             if map.span(ID.temperature) != nil { return self[ID.temperature].map(JSONValue.integer) }
-            guard let red = gain(ID.redBalance), let blue = gain(ID.blueBalance),
-                let kelvin = WhitePoint.kelvin(red: red, blue: blue)
-            else { return nil }
-            return .integer(Int64(kelvin.rounded()))
+            return light.map { .integer(Int64($0.kelvin.rounded())) }
+        case .whiteBalanceTint:
+            let tints = WhitePoint.tints
+            return light.map { .integer(Int64(min(max($0.tint, tints.lowerBound), tints.upperBound).rounded())) }
         case .whiteBalanceGains:
             guard let red = gain(ID.redBalance), let blue = gain(ID.blueBalance) else { return nil }
             return ["red": .tidy(red), "green": 1, "blue": .tidy(blue)]
@@ -130,6 +130,12 @@ struct CameraControlReading {
             else { return nil }
             return .string(CameraControlMap.scenes[item])
         }
+    }
+
+    /// The light that the driver's gains make neutral.
+    var light: (kelvin: Double, tint: Double)? {
+        guard let red = gain(ID.redBalance), let blue = gain(ID.blueBalance) else { return nil }
+        return WhitePoint.light(red: red, blue: blue)
     }
 
     var focusMode: String {

@@ -351,6 +351,66 @@ private enum Knobs {
                 == .number(minimum: 2800, maximum: 6500))
     }
 
+    @Test func aTintIsGreenerOrMoreMagentaAtOneTemperature() throws {
+        let map = CameraControlMap(controls: Knobs.board)
+        #expect(map.kind(.whiteBalanceTint) == .number(minimum: -150, maximum: 150))
+        // A driver's own temperature has none.
+        #expect(CameraControlMap(controls: Knobs.board + Knobs.webcam).kind(.whiteBalanceTint) == nil)
+        func read(_ text: String, _ before: [String: ControlValue] = Knobs.boardValues) throws -> [String: ControlValue]
+        {
+            try plan(text, Knobs.board, before).controls.reduce(into: before) { $0[$1.name] = $1.value }
+        }
+        for (kelvin, tint) in [(5000, 30), (6000, -60), (9000, 20)] {
+            let values = try read(#"{"whiteBalanceTemperature":\#(kelvin),"whiteBalanceTint":\#(tint)}"#)
+            let told = map.values(values)
+            #expect(abs((told["whiteBalanceTint"]?.double ?? 1e3) - Double(tint)) <= 2, "\(told)")
+            #expect(abs((told["whiteBalanceTemperature"]?.double ?? 0) / Double(kelvin) - 1) < 0.02, "\(told)")
+            // Alone it keeps the temperature.
+            let other = map.values(try read(#"{"whiteBalanceTint":-20}"#, values))
+            #expect(abs((other["whiteBalanceTint"]?.double ?? 1e3) + 20) <= 2, "\(other)")
+            #expect(abs((other["whiteBalanceTemperature"]?.double ?? 0) / Double(kelvin) - 1) < 0.03, "\(other)")
+        }
+        // For greener light, green is the weakest.
+        let green = WhitePoint.gains(5000, tint: 40)
+        let plain = WhitePoint.gains(5000)
+        #expect(green.red > plain.red && green.blue > plain.blue)
+        // Gains of blue end at 2.
+        let far = #expect(throws: BusError.self) {
+            try board(#"{"whiteBalanceTemperature":5000,"whiteBalanceTint":150}"#)
+        }
+        #expect(far?.reason == .controlOutOfRange && far?.data["min"] == -150)
+        #expect((40...60).contains(far?.data["max"]?.double ?? 0), "\(String(describing: far))")
+        let nearest = try board(#"{"whiteBalanceTemperature":5000,"whiteBalanceTint":150}"#, mode: .nearest)
+        #expect(nearest.adjustments.map(\.path) == ["controls.whiteBalanceTint"])
+        #expect(set(nearest).contains { $0.hasPrefix("blue_balance=19") || $0 == "blue_balance=200" })
+        let both = #expect(throws: BusError.self) {
+            try board(#"{"whiteBalanceTint":5,"whiteBalanceGains":{"red":1,"blue":1}}"#)
+        }
+        #expect(both?.reason == .controlBusy)
+    }
+
+    @Test func gainsOfALightAreReadAsThatLight() throws {
+        for kelvin in stride(from: 2600.0, through: 11_500, by: 300) {
+            for tint in [-120.0, -30, 0, 20] {
+                let gains = WhitePoint.gains(kelvin, tint: tint)
+                guard gains.blue < 20 else { continue }
+                let light = try #require(WhitePoint.light(red: gains.red, blue: gains.blue))
+                #expect(abs(light.kelvin - kelvin) < 2 && abs(light.tint - tint) < 0.1, "\(kelvin) \(tint): \(light)")
+            }
+        }
+        // A fluorescent lamp (F2 of CIE 15) is greener than a light of its 4230 K, by less than 10.
+        let white = [0.3721, 0.3751]
+        func color(_ x: Double, _ y: Double) -> [Double] {
+            let light = [x / y, 1, (1 - x - y) / y]
+            return [[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]].map { row in
+                zip(row, light).reduce(0) { $0 + $1.0 * $1.1 }
+            }
+        }
+        let lamp = color(white[0], white[1])
+        let light = try #require(WhitePoint.light(red: lamp[1] / lamp[0], blue: lamp[1] / lamp[2]))
+        #expect(abs(light.kelvin - 4230) < 60 && abs(light.tint) < 15, "\(light)")
+    }
+
     /// CIE 15: x and y of daylights, whose white in linear sRGB the gains make neutral.
     @Test(arguments: [(5003.0, 0.34567, 0.35850), (5503, 0.33242, 0.34743), (7504, 0.29902, 0.31485)])
     func gainsAreThoseOfStandardLights(_ kelvin: Double, _ x: Double, _ y: Double) {
