@@ -130,6 +130,8 @@ def _string(dice: random.Random, schema: dict[str, Any], name: str) -> str:
         return dice.choice(["/tmp/camerabus-none/x.mp4", "/etc/x.mp4", "x.mp4", "/tmp/../etc/x.mkv"])
     if name == "url":
         return dice.choice(["rtsp://127.0.0.1/x", "srt://127.0.0.1:1", "http://x"])
+    if name == "frameRate":
+        return dice.choice(["30000/1001", "29.97", "30", "100/3", "0.000001", "4294967295/4294967294", "1/30", "1e3"])
     pattern = schema.get("pattern", "")
     if "0-9" in pattern and "/" in pattern:
         return dice.choice(["1/30", "1/15", "1001/30000", "1/7"])
