@@ -1,6 +1,7 @@
 import CameraBusTesting
 import CaptureCore
 import FFmpeg
+import Glibc
 import Imaging
 import LinuxIO
 import MovieFile
@@ -81,6 +82,39 @@ import Testing
 
     private static func isSame(_ one: [Double], _ other: [Double], within tolerance: Double) -> Bool {
         one.count == other.count && zip(one, other).allSatisfy { abs($0 - $1) < tolerance }
+    }
+
+    @Test(arguments: StreamTests.Kind.allCases)
+    func aServerShowsThemWhenTheyAreInTheFilm(_ kind: StreamTests.Kind) async throws {
+        let (film, packets, sets) = try await film()
+        let port = try LocalPort.free(kind == .srt ? SOCK_DGRAM : SOCK_STREAM)
+        let received = "\(scratch.path)/received.mkv"
+        let description = FormatDescription.h264(Dimensions(width: 320, height: 240))
+        var configuration = StreamConfiguration(
+            kind.url(port), video: .h264(description, parameterSets: sets), audio: nil)
+        configuration.retryDelays = 50_000_000...200_000_000
+        configuration.queueDuration = 60_000_000_000
+        let stream = try MovieStream(configuration)
+        for packet in packets {
+            packet.bytes.withUnsafeBytes {
+                _ = stream.append(
+                    $0, at: packet.time, presentationDelay: packet.delay, isKeyFrame: packet.isKeyFrame)
+            }
+        }
+        // RTP says only when pictures are shown, which ffmpeg can't store without decoding them.
+        let server = try kind.serve(port, to: received, scratch, decodes: kind == .rtsp)
+        try await eventually(by: .after(seconds: 60)) { stream.statistics.frames == UInt64(packets.count) }
+        stream.close(within: 60_000_000_000)
+        let result = try await server.end(by: .after(seconds: 60))
+        #expect(result.status == 0, "\(result)")
+        let (wanted, found) = (try await shown(film), try await shown(received))
+        #expect(found.pictures == wanted.pictures)
+        // This reader moves what comes before the first time that RTSP tells to zero.
+        let skipped = kind == .rtsp ? 6 : 0
+        try #require(found.times.count == wanted.times.count)
+        let distances = zip(found.times, wanted.times).dropFirst(skipped).map { $0 - $1 }
+        let spread = (distances.max() ?? 1) - (distances.min() ?? 0)
+        #expect(spread < 0.0021, "\(found.times.prefix(12))")
     }
 
     @Test(arguments: MovieFileType.allCases, [true, false])

@@ -27,13 +27,21 @@ import Testing
             case .rtmp: ["-f", "flv", "-listen", "1", "-i", url(port)]
             }
         }
+
+        /// A server that stores what it gets, or what it decodes of that, without loss.
+        func serve(
+            _ port: Int, to path: String, _ scratch: TemporaryDirectory, decodes: Bool = false
+        ) throws -> RunningProgram {
+            let codec = decodes ? ["-c:v", "ffv1", "-fps_mode", "passthrough"] : ["-c", "copy"]
+            let environment = ["PATH": CurrentProcess.environment("PATH") ?? "/usr/bin:/bin"]
+            return try RunningProgram(
+                "ffmpeg", ["-v", "warning", "-nostdin"] + listening(port) + codec + ["-y", path],
+                environment: environment, scratch: scratch)
+        }
     }
 
     private func serve(_ kind: Kind, _ port: Int, to path: String) throws -> RunningProgram {
-        let environment = ["PATH": CurrentProcess.environment("PATH") ?? "/usr/bin:/bin"]
-        return try RunningProgram(
-            "ffmpeg", ["-v", "warning", "-nostdin"] + kind.listening(port) + ["-c", "copy", "-y", path],
-            environment: environment, scratch: scratch)
+        try kind.serve(port, to: path, scratch)
     }
 
     private func configuration(_ kind: Kind, _ port: Int, _ video: MovieVideo, _ audio: AudioCodec?)
