@@ -31,10 +31,10 @@ public struct FileSpan: Hashable, Sendable {
         length = FileTime.nanoseconds(input.format.pointee.duration, clock).map { max(0, $0 - (beginning - start)) }
     }
 
-    /// What is known of the length: what is told, unless the file says something else entirely.
-    public func length(told: Int64?) -> Int64? {
-        guard let told, abs(told - (length ?? told)) <= Self.tolerance else { return length }
-        return told
+    /// The length that was noted when the file was made, unless the file says something else entirely.
+    public func length(noted: Int64?) -> Int64? {
+        guard let noted, noted >= 0, length.map({ abs(noted - $0) <= Self.tolerance }) ?? true else { return length }
+        return noted
     }
 
     // Our own MP4 and MOV files don't state it: it is a whole piece of AAC.

@@ -90,9 +90,12 @@ public final class MovieCopier {
         for (number, path) in paths.enumerated() {
             let tracks = try Tracks(path)
             if number == 0 { try begin(tracks, cover) }
-            let length = tracks.span.length(told: number < durations.count ? durations[number] : nil)
+            let length = tracks.span.length(noted: number < durations.count ? durations[number] : nil)
             let next = length.map { start + min($0, FileTime.longest) }
-            guard start < FileTime.longest, try copy(tracks, from: start, to: next, progress) else { return false }
+            guard start < FileTime.longest else {
+                throw MediaError("av_read_frame", message: "a time outside of the range of movies")
+            }
+            guard try copy(tracks, from: start, to: next, progress) else { return false }
             start = max(next ?? end, lastPicture + Self.leastDuration)
         }
         try check("av_write_trailer", av_write_trailer(output))
@@ -228,8 +231,8 @@ public final class MovieCopier {
     }
 
     // Where a movie begins, nanoseconds. Players that count samples would hear the sound too early behind a hole in it.
-    // So there is none: silence lies in it, and since sound comes in whole pieces, the movie begins where its own
-    // continue the row of those before it.
+    // So holes are filled with silence. Because sound comes in whole packets, the movie begins where its packets follow
+    // without a hole.
     private func bridge(to tracks: Tracks, at exact: Int64) throws(MediaError) -> Int64 {
         guard exact > 0, let packet, let source = tracks.sound, let number = tracks.all.firstIndex(of: source),
             let target = output?.pointee.streams[number], lastStamps[number] != .min,
@@ -262,6 +265,7 @@ public final class MovieCopier {
 
     /// Seconds of silence, at most, between two movies.
     private static let longestBridge: Int64 = 3600
+
     // Empty when the sound was made by another kind of encoder, or is no AAC.
     private static func silence(
         _ parameters: UnsafeMutablePointer<AVCodecParameters>

@@ -221,8 +221,8 @@ private final class FragmentedMovie {
                 let (step, isFar) = next.timestamp.subtractingReportingOverflow(entry.timestamp)
                 (earlier, duration) = (duration, isFar ? 0 : max(0, step))
             } else if Self.isPicture(track) {
-                let told = lastPicture.map { max(1, ticks($0)) }
-                duration = told ?? (earlier > 0 ? min(duration, earlier) : duration)
+                let known = lastPicture.map { max(1, ticks($0)) }
+                duration = known ?? (earlier > 0 ? min(duration, earlier) : duration)
             }
             avio_seek(pb, entry.pos, SEEK_SET)
             av_packet_unref(packet)

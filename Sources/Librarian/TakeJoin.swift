@@ -78,7 +78,7 @@ extension Librarian {
         let whole: MovieJoin.Whole?
         do throws(MovieError) {
             whole = try MovieJoin.make(
-                segments.map(\.file.path), durations: segments.map { $0.entry.duration &* 1_000_000 },
+                segments.map(\.file.path), durations: segments.map(\.nanoseconds),
                 at: path.openPath, mode: library.mode(of: path.place),
                 temporary: ".\(join.take).part", preset: join.preset
             ) { meter.note($0) }
@@ -139,6 +139,12 @@ extension Librarian {
 private struct JoinedSegment {
     let entry: LibraryEntry
     let file: HeldFile
+
+    /// How long it is by its entry; 0: the entry can't be right.
+    var nanoseconds: Int64 {
+        let (nanoseconds, isOver) = entry.duration.multipliedReportingOverflow(by: 1_000_000)
+        return isOver ? 0 : max(0, nanoseconds)
+    }
 }
 
 /// A file that is to be made, in a folder that is held open: nobody can lead it elsewhere meanwhile.

@@ -28,7 +28,7 @@ enum SegmentEncoder {
         for (number, segment) in segments.enumerated() {
             let span: FileSpan
             do throws(MediaError) { span = try FileSpan(segment) } catch { throw .media(error) }
-            let length = span.length(told: number < durations.count ? durations[number] : nil)
+            let length = span.length(noted: number < durations.count ? durations[number] : nil)
             let place = Place(start: start, beginning: span.beginning, end: length.map { start + min($0, longest) })
             guard try encode(segment, at: place, canvas, writer, &heard, progress) else { return nil }
             let lastPicture = writer.pictureEnd - (writer.picture?.frameDuration ?? 0)
