@@ -5,8 +5,8 @@ import JSON
 ///
 /// What the model leaves open is decided so:
 /// - A value that only counts in a manual mode brings that mode along (`lensPosition` locks the focus,
-///   `exposureDuration` and `ISO` make the exposure custom, a temperature or gains lock the white balance, `torchLevel`
-///   turns the torch on), unless the same change asks for another: that is `controlBusy`.
+///   `exposureDuration` and `ISO` make the exposure custom, a temperature, a tint or gains lock the white balance,
+///   `torchLevel` turns the torch on), unless the same change asks for another: that is `controlBusy`.
 /// - Flash and torch are one lamp: who turns one on turns the other off, and asking for both is `controlBusy`.
 /// - A driver's selection is one: a zoom that is made by cropping and a rectangle replace one another, and asking for
 ///   both is `controlBusy` (``ConfigurationPlanner``).
@@ -241,6 +241,7 @@ struct CameraControlPlanner {
                 ])
         }
         asked[name] = .number(min(max(light.tint, tints.lowerBound), tints.upperBound))
+        reasons.removeAll { $0.path == path }
         reasons.append((path, name, json, "\(name.rawValue) is \(range) at \(temperature)."))
     }
 

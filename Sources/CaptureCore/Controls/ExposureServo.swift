@@ -67,6 +67,9 @@ public struct ExposureServo: Sendable {
     /// What was set before the last step, and what was missing then.
     private var before: (setting: Setting, missing: Double)?
 
+    /// A longer time than the bound was set before, and is no more, as far as the driver's steps allow that.
+    private var isBounded = false
+
     /// What 18 % of light are in a picture: neither dark nor bright.
     public static let middle = 118.0
     /// In doublings of the pixels' value: nearer is near enough, and farther is too far for what had settled.
@@ -96,12 +99,12 @@ public struct ExposureServo: Sendable {
         guard luma.isFinite else { return .wait }
         let missing = log2(target / min(max(luma, 1), 255))
         // A bound has become shorter than what is set: it is kept at once, and the next pictures show what that costs.
-        let longest = lastStep(bounds.time, bounds.timeStep)
-        if setting.time > bounds.time.upperBound, isSettled || steps < Self.mostSteps {
+        if setting.time > bounds.time.upperBound, !isBounded {
             if isSettled { begin() }
+            isBounded = true
             steps += 1
             before = nil
-            return .set(Setting(time: longest, gain: setting.gain))
+            return .set(Setting(time: lastStep(bounds.time, bounds.timeStep), gain: setting.gain))
         }
         if isSettled {
             let isOff = abs(missing - rest) > Self.far

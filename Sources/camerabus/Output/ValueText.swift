@@ -47,9 +47,11 @@ enum ValueText {
 
     /// `1/100`; nil: it is none.
     static func fraction(_ text: String) -> Double? {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false).compactMap { Int32($0) }
-        guard parts.count == 2, parts[0] > 0, parts[1] > 0, text.contains("/") else { return nil }
-        return Double(parts[0]) / Double(parts[1])
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, let above = Int32(parts[0]), let below = Int32(parts[1]), above > 0, below > 0 else {
+            return nil
+        }
+        return Double(above) / Double(below)
     }
 
     /// Frames a second of a duration `"1/30"`.

@@ -462,10 +462,6 @@ struct ExposureDurations: ExpressibleByArgument, Hashable {
 
     private static func time(_ text: Substring) -> JSONValue? {
         if let seconds = Double(text) { return seconds > 0 && seconds <= 3600 ? .number(seconds) : nil }
-        let terms = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard terms.count == 2, let numerator = Int32(terms[0]), let denominator = Int32(terms[1]), numerator > 0,
-            denominator > 0
-        else { return nil }
-        return .string(String(text))
+        return ValueText.fraction(String(text)) == nil ? nil : .string(String(text))
     }
 }
