@@ -107,7 +107,7 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case photosOfThePast
     /// Photos with a movie of the seconds around them: `livePhoto`, and the photo output's `livePhotoCaptureEnabled`.
     case livePhotos
-    /// Photos of a size of one's choice: `maxPhotoDimensions`, and the photo output's `supportedMaxPhotoDimensions`.
+    /// Photos of a chosen size: `maxPhotoDimensions`, and the photo output's `supportedMaxPhotoDimensions`.
     case maxPhotoDimensions
     /// Photos with a DNG of the same frame: `raw`.
     case photosWithRaw

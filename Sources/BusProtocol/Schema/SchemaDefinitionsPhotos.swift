@@ -159,7 +159,7 @@ extension Schema {
                 .required("pixelFormat", Schema.reference("PixelFormat").described("What the camera gives for it.")),
                 .required("flash", .boolean), .required("redEyeReduction", .boolean),
                 .required("stabilization", .boolean), .required("highResolution", .boolean),
-                .optional("raw", size.described("Of the DNG that each comes with. Absent: there is none.")),
+                .optional("raw", size.described("The size of the DNG of each frame. Absent: there is no DNG.")),
                 .optional("thumbnail", size), .optional("bracket", .reference("PhotoBracket")),
                 .required("photos", .integer(min: 1).described("How many files come of this camera.")),
             ], additional: true),

@@ -81,7 +81,7 @@ public struct PhotoSettings: Hashable, Sendable {
     public var uniqueID: String?
     /// nil: the first that the camera's format allows.
     public var format: PhotoFileType?
-    /// With a DNG of the same frame, beside it.
+    /// A DNG is made of the same frame, too.
     public var withRaw: Bool
     /// Of JPEG, 1–100; nil: as the camera makes it, else ``usualQuality``.
     public var quality: Int?
@@ -156,7 +156,7 @@ public struct PhotoSettings: Hashable, Sendable {
     /// Files that come of each device.
     public var filesPerDevice: Int { shotsPerDevice * filesPerShot }
 
-    /// The most of them.
+    /// Files of a burst whose shots each have a DNG, too.
     static let mostFiles = 2 * bursts.upperBound
 
     /// The device has to be set for them, and put back: its lock has to be free, or the client's.

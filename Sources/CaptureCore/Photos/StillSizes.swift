@@ -55,7 +55,7 @@ public struct StillSizes: Hashable, Sendable {
     /// The format whose pictures are the largest; of several the present one, or one with its pixel format.
     ///
     /// - Parameter limit: they have at most that width and that height; nil: any.
-    /// - Returns: nil where there is none.
+    /// - Returns: nil: all sizes are larger.
     public func largest(within limit: Dimensions? = nil) -> Choice? {
         let choices = formats.compactMap { format in
             format.largestSize(within: limit ?? format.dimensions).map { Choice(format: format, size: $0) }

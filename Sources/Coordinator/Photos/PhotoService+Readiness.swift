@@ -44,8 +44,7 @@ extension PhotoService: DevicePhotoState, SessionPhotoSource, MoviePhotoState {
 
     /// What a session's photo output can do now: {availablePhotoCodecTypes, availableRawPhotoPixelFormatTypes,
     /// supportedMaxPhotoDimensions, readiness, isFlashScene, isStillImageStabilizationScene, livePhotoCaptureSupported,
-    /// livePhotoPast?}. Of several
-    /// cameras, what all of them can do.
+    /// livePhotoPast?}. Of several cameras, what all of them can do.
     func members(of session: CaptureSession) -> [String: JSONValue] {
         let handles = workers.photoConnections(of: session).compactMap { workers[$0.input] }
         let formats = handles.map { worker in

@@ -26,7 +26,7 @@ final class PhotoMaker: @unchecked Sendable {
     struct Plan: Sendable {
         var fileType: PhotoFileType
         var dimensions: Dimensions
-        /// Of the DNG that each comes with; nil: there is none.
+        /// The size of the DNG of each frame; nil: there is no DNG.
         var raw: Dimensions?
         var thumbnail: Dimensions?
     }
@@ -58,7 +58,8 @@ final class PhotoMaker: @unchecked Sendable {
         Result { () throws(BusError) in
             let settings = order.settings
             let available = PhotoEncoder.available(for: layout.pixelFormat)
-            let fileType = settings.format ?? available.codecs.first ?? (available.raw.isEmpty ? .jpeg : .dng)
+            let isRawAlone = !settings.withRaw && !available.raw.isEmpty
+            let fileType = settings.format ?? available.codecs.first ?? (isRawAlone ? .dng : .jpeg)
             let encoder = try encoder(of: layout, fileType)
             let raw = settings.withRaw ? try self.encoder(of: layout, .dng) : nil
             encoders = [(fileType, encoder)] + (raw.map { [(.dng, $0)] } ?? [])
