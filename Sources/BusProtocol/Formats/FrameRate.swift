@@ -73,9 +73,12 @@ public struct FrameRate: Hashable, Sendable {
         return .plain(candidates.first { FrameRate($0) == self } ?? candidates[2])
     }
 
-    /// A number, or the fraction of a rate that no number is read as.
+    /// A number, or the fraction of a rate that no number is read as; the nearest number of one whose fraction is not
+    /// read either.
     public var json: JSONValue {
-        number.double.flatMap { FrameRate($0) } == self ? number : .string("\(frames)/\(seconds)")
+        let isFraction = frames >= seconds && frames <= Self.longestPart
+        return isFraction && number.double.flatMap { FrameRate($0) } != self
+            ? .string("\(frames)/\(seconds)") : number
     }
 
     // `digits` of the number are behind the point.

@@ -109,8 +109,10 @@ extension SessionOutput {
         guard kind.isTopic, connection.isEnabled else { return resolved }
         var rendition = Rendition(format ?? kind.encoding)
         // Named also where the device has no other: its topic is then the same when it has, for somebody else.
-        let own = delivery.frameDuration.map(\.rateMillionths) ?? delivery.rendition.rateMillionths
-        rendition.rateMillionths = [own, frameRate.map { Int(($0 * 1_000_000).rounded()) }].compactMap { $0 }.min()
+        let own =
+            delivery.frameDuration.flatMap { FrameRate($0.denominator, $0.numerator) }.map(\.millionths)
+            ?? delivery.rendition.rateMillionths
+        rendition.rateMillionths = [own, frameRate.flatMap { FrameRate($0) }.map(\.millionths)].compactMap { $0 }.min()
         if let rate = frameRate, let own = resolved.frameRate { resolved.frameRate = min(rate, own) }
         guard rendition.encoding != .native else {
             if connection.videoOrientation != .landscapeRight || isMirrored {
@@ -162,14 +164,6 @@ extension FrameRateRequest {
         case .rate(let rate): FrameDuration(rate)
         case .range(let min, let max): min ?? max
         }
-    }
-}
-
-extension FrameDuration {
-    /// Frames in a million seconds, rounded up: a rate that is a little lower than the device's would lose a frame now
-    /// and then.
-    fileprivate var rateMillionths: Int {
-        Int(clamping: (Int128(denominator) * 1_000_000 + Int128(numerator) - 1) / Int128(numerator))
     }
 }
 
