@@ -48,6 +48,7 @@ struct WhiteBalanceCommand: BusCommand {
         var balance: GreyBalance
         var given: GreyBalance.Gains
         var card: GreyCard
+        var isSet = false
         var isGrey = false
         var isOver = false
     }
@@ -62,20 +63,27 @@ struct WhiteBalanceCommand: BusCommand {
         for device in try await devices(client) { all.append(try await begin(device, client)) }
         while let next = all.firstIndex(where: { !$0.isOver }) {
             switch all[next].balance.take(all[next].card, with: all[next].given) {
-            case .grey: (all[next].isGrey, all[next].isOver) = (true, true)
+            case .grey:
+                // Gains that are set stay; automatic ones, which come to the same, are locked so.
+                if !all[next].isSet { try await set(all[next].given, &all[next], client) }
+                (all[next].isGrey, all[next].isOver) = (true, true)
             case .exhausted: all[next].isOver = true
             case .set(let gains):
-                let (device, frames) = (all[next].device, all[next].frames)
-                let answer = try await client.set(
-                    device,
-                    controls: [
-                        "whiteBalanceGains": ["red": .number(gains.red), "green": 1, "blue": .number(gains.blue)]
-                    ], lock: lock.lock, timeout: timeout)
-                all[next].given = Self.gains(answer["applied"]?[device]?["controls"]?["whiteBalanceGains"]) ?? gains
-                all[next].card = try await measure(device, frames, after: Self.delay)
+                try await set(gains, &all[next], client)
+                all[next].card = try await measure(all[next].device, all[next].frames, after: Self.delay)
             }
         }
         try report(all)
+    }
+
+    private func set(_ gains: GreyBalance.Gains, _ camera: inout Balancing, _ client: Client) async throws {
+        let answer = try await client.set(
+            camera.device,
+            controls: ["whiteBalanceGains": ["red": .number(gains.red), "green": 1, "blue": .number(gains.blue)]],
+            lock: lock.lock, timeout: timeout)
+        let applied = answer["applied"]?[camera.device]?["controls"]?["whiteBalanceGains"]
+        camera.given = Self.gains(applied) ?? gains
+        camera.isSet = true
     }
 
     private func devices(_ client: Client) async throws -> [String] {
