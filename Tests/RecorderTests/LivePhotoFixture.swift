@@ -18,7 +18,7 @@ final class LivePhotoFixture {
     let directory: RuntimeDirectory
     /// When the first picture is taken: monotonic nanoseconds.
     let beginning: Instant
-    private let pictures: SampleQueue
+    let pictures: SampleQueue
     private let scratch: TemporaryDirectory
     private var thread: NamedThread?
     private let live: LivePhotoThread

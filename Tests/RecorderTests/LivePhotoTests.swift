@@ -206,10 +206,11 @@ struct LivePhotoTests {
     }
 
     @Test("a movie whose order comes late says what is missing of its past")
-    func orderedLate() throws {
+    func orderedLate() async throws {
         let desk = try LivePhotoFixture()
         try desk.begin()
         try desk.film(0..<150)
+        try await eventually { desk.pictures.count == 0 }
         // Its window was over long before, and the ring has let go of the beginning.
         let movie = try desk.movie(try desk.make("p", at: desk.time(2)))
         let missing = Int((LivePhotoWindow.reach - movie.photoDisplayTime) / Self.frame)
@@ -262,7 +263,9 @@ extension RecordingTests {
         #expect(
             fixture.request == request && fixture.progress.stage == .recording && fixture.progress.video["width"] == 640
         )
-        guard case .failure(let refused) = try fixture.order(.pause()) else { throw TestingError("no error") }
+        guard case .failure(let refused) = try fixture.order(.pause(at: MonotonicClock.now())) else {
+            throw TestingError("no error")
+        }
         #expect(refused.reason == .invalidParams)
         let identifier = try #require(LivePhotoIdentifier(digits: String(repeating: "a1", count: 16)))
         let photo = LivePhotoOrder(job: "p1", moment: MonotonicClock.now(), identifier: identifier, attaches: true)

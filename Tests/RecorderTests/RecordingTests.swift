@@ -147,11 +147,11 @@ struct RecordingTests {
     func pause() async throws {
         let fixture = try RecorderFixture()
         let request = try fixture.film(frames: 15) { $0.fragmentInterval = 60_000 }.request
-        #expect(try fixture.order(.pause()).get() == [:])
+        #expect(try fixture.order(.pause(at: MonotonicClock.now())).get() == [:])
         try fixture.wait(for: .didPauseRecording)
         try fixture.waitForState("the pause") { $0.stage == .paused && $0.syncedDuration > 0 }
-        #expect(try fixture.order(.pause()).get() == [:], "once is enough")
-        #expect(try fixture.order(.resume()).get() == [:])
+        #expect(try fixture.order(.pause(at: MonotonicClock.now())).get() == [:], "once is enough")
+        #expect(try fixture.order(.resume(at: MonotonicClock.now())).get() == [:])
         try fixture.wait(for: .didResumeRecording)
         let before = fixture.progress.frames
         try fixture.waitForState("further frames") { $0.frames >= before + 15 && $0.stage == .recording }
@@ -226,7 +226,9 @@ struct RecordingTests {
         let order = try fixture.send(.stop(.stopped, at: end))
         // It is ending, and can't be paused any more.
         try fixture.waitForState("finishing") { $0.stage == .finishing }
-        guard case .failure(let error) = try fixture.order(.pause()) else { throw TestingError("no error") }
+        guard case .failure(let error) = try fixture.order(.pause(at: MonotonicClock.now())) else {
+            throw TestingError("no error")
+        }
         #expect(error.reason == .notRecording)
         let result = try #require(MovieResult(json: fixture.answer(to: order).get()))
         #expect(result.reason == .stopped && result.isKept && MonotonicClock.now() >= end)

@@ -49,7 +49,7 @@ import Testing
     func orphan(_ isEmpty: Bool) async throws {
         var old = request
         old.movie = "m0"
-        let text = isEmpty ? "" : SideCar.head(old, firstFrame: 7, realtime: 9).description + "\n{}\n"
+        let text = isEmpty ? "" : SideCar.head(old, firstFrame: 7, realtime: 9, notBefore: nil).description + "\n{}\n"
         try File.replace(place, with: Array(text.utf8), mode: 0o600)
         let (result, problem) = try await record()
         #expect(result.isKept && result.sideCarProblem == nil && problem == nil)
@@ -71,7 +71,7 @@ import Testing
     @Test("neither a link nor a pipe is one")
     func kinds() throws {
         let real = "\(scratch.path)/real"
-        let head = SideCar.head(request, firstFrame: 7, realtime: 9).description + "\n"
+        let head = SideCar.head(request, firstFrame: 7, realtime: 9, notBefore: nil).description + "\n"
         try File.replace(real, with: Array(head.utf8), mode: 0o600)
         #expect(SideCar.isOne(real))
         symlink(real, "\(scratch.path)/link")

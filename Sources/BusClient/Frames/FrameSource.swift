@@ -101,7 +101,7 @@ extension Client {
     ///   - pixelFormat: `BGR3`, `RGB3`, `GREY`, `YUYV`, `UYVY`, `NV12`, `YU12`, `MJPG`, or a format of single samples
     ///     of 8 to 16 bits: grey (`Y10`, `Y12`, `Y14`, `Y16`), depth (`Z16`) or Bayer (`RGGB`, `RG10`, …). Samples of
     ///     more than 8 bits have two bytes, the lower one first.
-    ///   - frameRate: what it tells of its rate; nil: nothing.
+    ///   - frameRate: the rate that it states; nil: none.
     ///   - extensions: what it states about its pictures: colours, shape of the pixels, clean part, metres of a step of
     ///     depth; nil: what a webcam has. The rate and the bits are not taken from it.
     ///   - orientation: degrees clockwise that its pictures have to be turned to be upright: 0, 90, 180 or 270.

@@ -95,7 +95,7 @@ extension Client {
         try await movies("pause", group, timeout).map(MovieState.init)
     }
 
-    /// Goes on in all movies of a take or rig at one moment.
+    /// Continues all movies of a take or rig at one moment.
     @discardableResult
     public func resumeMovies(
         of group: MovieGroup, timeout: Duration = defaultTimeout

@@ -9,10 +9,10 @@ public struct RecorderOrder: Hashable, Sendable {
         /// Begins the movie with the first frame that is taken at or after that time
         /// (``MovieRequest/beginsOnOrder``). Answers {} at once.
         case begin(at: Instant)
-        /// Leaves out what is taken from that time on until ``resume(at:)``; nil: from now on. Answers {} at once, also
-        /// when it is paused already.
-        case pause(at: Instant? = nil)
-        case resume(at: Instant? = nil)
+        /// Leaves out what is taken from that time on until ``resume(at:)``. Answers {} at once, also when it is paused
+        /// already.
+        case pause(at: Instant)
+        case resume(at: Instant)
         /// Puts black, or silence, in the place of what may not be had any more, from now on: nothing that is taken
         /// later is in the movie. Answers {} when that is so, also when it was already. Refused where nothing could
         /// stand for it: H.264 that is stored as it comes; one that has not begun; the last that is not blank.
@@ -93,10 +93,10 @@ public struct RecorderOrder: Hashable, Sendable {
             members["at"] = .integer(time)
         case .pause(let time):
             members["do"] = "pause"
-            members["at"] = time.map(JSONValue.integer)
+            members["at"] = .integer(time)
         case .resume(let time):
             members["do"] = "resume"
-            members["at"] = time.map(JSONValue.integer)
+            members["at"] = .integer(time)
         case .blank(let media):
             members["do"] = "blank"
             members["media"] = .string(media.rawValue)
@@ -125,11 +125,14 @@ public struct RecorderOrder: Hashable, Sendable {
     public init?(json: JSONValue) {
         guard let number = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
         switch json["do"]?.string {
-        case "begin":
+        case "begin", "pause", "resume":
             guard let time = json["at"]?.integer else { return nil }
-            action = .begin(at: time)
-        case "pause": action = .pause(at: json["at"]?.integer)
-        case "resume": action = .resume(at: json["at"]?.integer)
+            action =
+                switch json["do"] {
+                case "begin": .begin(at: time)
+                case "pause": .pause(at: time)
+                default: .resume(at: time)
+                }
         case "blank":
             guard let media = json["media"]?.string.flatMap(AuthorizationMedia.init) else { return nil }
             action = .blank(media)

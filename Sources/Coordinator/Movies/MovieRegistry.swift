@@ -157,7 +157,7 @@ final class MovieRegistry {
             if let camera = request.camera, photos?.changesPicture(uniqueID: camera.uniqueID) == true {
                 throw BusError(
                     .cancelled,
-                    "Photos of \(camera.id) are being taken at its largest size or with a bracket; try again when they "
+                    "Photos of \(camera.id) are being taken at another size or with a bracket; try again when they "
                         + "are done."
                 )
             }
@@ -307,8 +307,12 @@ final class MovieRegistry {
         publish(movie)
         takes?.movieProgressed(movie)
         if progress.isReady {
-            let time = MonotonicClock.now() + MovieGroup.lead
-            for id in starts.ready(id) { recorders[id]?.order(.begin(at: time)) }
+            let time = MonotonicClock.now() + MovieSelection.lead
+            for id in starts.ready(id) {
+                recorders[id]?.order(.begin(at: time)) { [weak self] result in
+                    if case .failure(let error) = result, let self, let start = starts[id] { fail(start, error) }
+                }
+            }
         }
         // One that has not begun would be given up, not ended.
         guard movie.hasBegun, movie.request.library != nil else { return }

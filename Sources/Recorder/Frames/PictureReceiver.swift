@@ -262,6 +262,7 @@ final class PictureReceiver: @unchecked Sendable {
         isFirst = false
         guard !isOld, hasTurn || takesOver(at: record.monotonic) else { return }
         wait.end()
+        mailbox.setDelivering(.video)
         let isKeyFrame = record.isKeyframe ?? true
         let sample = Sample(
             time: record.monotonic, presentationDelay: record.presentationDelay, realtime: record.realtime,

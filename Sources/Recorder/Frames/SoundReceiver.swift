@@ -203,6 +203,8 @@ final class SoundReceiver: @unchecked Sendable {
             continuity.receive(stream: streamText, sequence: sequence, firstFrame: first, frames: count) != nil
         else { return }
         wait.end()
+        // A ring that has rested keeps its last piece, which is none of now.
+        if time > MonotonicClock.now() - Int64(Self.patience) * 1_000_000 { mailbox.setDelivering(.audio) }
         let whole = UnsafeRawBufferPointer(rebasing: samples[..<(count * plan.format.frameBytes)])
         let sample = Sample(time: time, duration: plan.nanoseconds(frames: count), sequence: sequence)
         // What finds no room is silence in the movie.

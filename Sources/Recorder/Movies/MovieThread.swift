@@ -73,8 +73,8 @@ final class MovieThread: @unchecked Sendable {
         while !mailbox.isEnding {
             while let command = mailbox.takeCommand() { obey(command) }
             if step() { continue }
-            if let appointment = mailbox.appointment {
-                keep(appointment)
+            if let scheduledEnd = mailbox.scheduledEnd {
+                waitForEnd(scheduledEnd)
                 continue
             }
             guard let due = unsynced.map({ $0 + request.fragmentInterval * 1_000_000 + Self.syncSlack }) else {
@@ -89,9 +89,9 @@ final class MovieThread: @unchecked Sendable {
     }
 
     // What was taken before may still be on its way.
-    private func keep(_ appointment: RecorderMailbox.Appointment) {
+    private func waitForEnd(_ scheduledEnd: RecorderMailbox.ScheduledEnd) {
         let isOver = [pictures, sounds].allSatisfy { $0?.isClosed ?? true }
-        if isOver || !mailbox.work.wait(until: appointment.latest) { mailbox.end(appointment.reason) }
+        if isOver || !mailbox.work.wait(until: scheduledEnd.latest) { mailbox.end(scheduledEnd.reason) }
     }
 
     // MARK: What comes next

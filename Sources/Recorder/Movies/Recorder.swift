@@ -27,7 +27,9 @@ public final class Recorder {
     private var threads: [NamedThread] = []
     /// Orders that are answered when the movie has ended.
     private var waiting: [UInt64] = []
-    private var isPaused = false
+    /// Monotonic nanoseconds.
+    private var pausedFrom: Instant?
+    private var isPaused: Bool { pausedFrom != nil }
     /// Cameras that were asked for after the first.
     private var inputs = 0
     /// The one that is waited for, and the order that is answered then.
@@ -49,6 +51,8 @@ public final class Recorder {
     private static let (soundBytes, soundSamples) = (16 << 20, 8192)
     /// Sound waits for the picture, and is small: nanoseconds that may wait.
     private static let soundTime: Int64 = 30_000_000_000
+    /// Frames from before a pause arrive at most so long after its beginning, nanoseconds.
+    private static let stillAfter: Int64 = 500_000_000
     /// Milliseconds from one state to the next, at least.
     private static let stateInterval: Int64 = 100
 
@@ -156,7 +160,7 @@ public final class Recorder {
         case .pause(let time): pause(true, at: time, number)
         case .resume(let time): pause(false, at: time, number)
         case .blank(let media): withdraw(media, number)
-        case .stop(let reason, let time?): end(RecorderMailbox.Appointment(reason: reason, time: time), number)
+        case .stop(let reason, let time?): end(RecorderMailbox.ScheduledEnd(reason: reason, time: time), number)
         case .stop(let reason, nil): end(reason, isCancelled: false, number)
         case .cancel: end(.stopped, isCancelled: true, number)
         case .input(let input): goOn(with: input, number)
@@ -174,20 +178,19 @@ public final class Recorder {
 
     private static var tooMany: BusError {
         BusError(
-            .limitExceeded, "Too many pauses wait for the disk; try again.",
+            .limitExceeded, "Too many orders wait for the disk; try again.",
             ["limit": "ordersPerMovie", "maximum": JSONValue(RecorderMailbox.maximumCommands)])
     }
 
-    private func pause(_ isOn: Bool, at time: Instant?, _ number: UInt64) {
+    private func pause(_ isOn: Bool, at time: Instant, _ number: UInt64) {
         guard !mailbox.isToEnd else {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
         if isOn != isPaused {
-            let time = time ?? MonotonicClock.now()
             guard mailbox.order(isOn ? .pause(time) : .resume(time)) else {
                 return reply(number, .failure(Self.tooMany))
             }
-            isPaused = isOn
+            pausedFrom = isOn ? time : nil
             tellState()
         }
         reply(number, .success([:]))
@@ -293,11 +296,11 @@ public final class Recorder {
         if mailbox.end(reason, isCancelled: isCancelled) { tellState() }
     }
 
-    private func end(_ appointment: RecorderMailbox.Appointment, _ number: UInt64) {
+    private func end(_ scheduledEnd: RecorderMailbox.ScheduledEnd, _ number: UInt64) {
         if let result { return reply(number, .success(.object(result.members))) }
         waiting.append(number)
-        guard mailbox.end(appointment) else { return }
-        for queue in [pictures, sounds] { queue?.close(at: appointment.time) }
+        guard mailbox.end(scheduledEnd) else { return }
+        for queue in [pictures, sounds] { queue?.close(at: scheduledEnd.time) }
         tellState()
     }
 
@@ -341,8 +344,8 @@ public final class Recorder {
     }
 
     private var isReady: Bool {
-        let hasPicture = request.camera == nil || blank.contains(.video) || mailbox.picture != nil
-        return hasPicture && (request.microphone == nil || blank.contains(.audio) || mailbox.sound != nil)
+        let hasPicture = request.camera == nil || blank.contains(.video) || mailbox.isDelivering(.video)
+        return hasPicture && (request.microphone == nil || blank.contains(.audio) || mailbox.isDelivering(.audio))
     }
 
     // Ten times a second while there is something new; every change of the stage wakes it.
@@ -355,8 +358,9 @@ public final class Recorder {
         stateTimer = loop.schedule(afterMilliseconds: Self.stateInterval) { [weak self] in
             guard let self else { return }
             stateTimer = nil
-            // Nothing moves while it is paused, and what moves at the start tells itself.
-            if !isPaused || mailbox.isToEnd { tellState() }
+            // The figures of a paused movie stay the same, and what changes at the start is reported by itself.
+            let isStill = pausedFrom.map { MonotonicClock.now() > $0 + Self.stillAfter } ?? false
+            if !isStill || mailbox.isToEnd { tellState() }
         }
     }
 
@@ -366,6 +370,11 @@ public final class Recorder {
         link.sendBacklog()
         link.send(.alive)
         let overflows = mailbox.overflows
+        // What waits before the movie begins is left out anyway.
+        guard mailbox.figures.hasStarted else {
+            toldOverflows = overflows
+            return
+        }
         guard overflows > toldOverflows else { return }
         let more = overflows - toldOverflows
         toldOverflows = overflows

@@ -21,7 +21,7 @@ struct SampleInterleaver {
     private static let soundDelay: Int64 = 500_000_000
 
     /// The last of what comes before the order to begin is kept, because the order may come late: nanoseconds.
-    private static let kept: Int64 = 500_000_000
+    private static let kept: Int64 = 200_000_000
 
     init(_ request: MovieRequest, hasPictures: Bool, hasSounds: Bool) {
         notBefore = request.beginsOnOrder ? nil : .min

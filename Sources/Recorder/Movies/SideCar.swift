@@ -11,9 +11,9 @@ enum SideCar {
     /// is the first frame's of CLOCK_REALTIME, and `startOffset` is how long after `notBefore` the first frame was
     /// taken.
     ///
-    /// - Parameter notBefore: when the movies of a rig were to begin; nil: it is none of a rig.
+    /// - Parameter notBefore: when it was to begin, together with others; nil: with its first frame.
     static func head(
-        _ request: MovieRequest, firstFrame: Int64, realtime: Int64, notBefore: Instant? = nil
+        _ request: MovieRequest, firstFrame: Int64, realtime: Int64, notBefore: Instant?
     ) -> JSONValue {
         [
             "movie": .string(request.movie), "camera": request.camera?.json ?? .null,

@@ -27,11 +27,11 @@ final class RecorderMailbox: Sendable {
     }
 
     /// When the movie is to end, with all that was taken before and nothing later.
-    struct Appointment: Hashable, Sendable {
+    struct ScheduledEnd: Hashable, Sendable {
         var reason: MovieEndReason
         var time: Instant
 
-        /// What was taken before has come by then, or does not come: nanoseconds.
+        /// Frames from before that time arrive at most so long after it, nanoseconds.
         private static let patience: Int64 = 500_000_000
 
         var latest: Instant { time + Self.patience }
@@ -84,13 +84,15 @@ final class RecorderMailbox: Sendable {
         var video: JSONValue = .null
         var audio: JSONValue = .null
         var commands: [Command] = []
-        var appointment: Appointment?
+        var scheduledEnd: ScheduledEnd?
         var end: End?
         var figures = Figures()
         var news = News()
         /// Ids of devices that have given samples, and give none now.
         var waiting: Set<String> = []
         var refusal: BusError?
+        /// Whose device has delivered.
+        var delivering: Set<AuthorizationMedia> = []
     }
 
     /// Commands that may wait for the writing thread, which may wait for the disk.
@@ -120,11 +122,7 @@ final class RecorderMailbox: Sendable {
 
     // MARK: From the receiving threads
 
-    func set(_ plan: PictureTrackPlan) {
-        state.withLock { $0.picture = plan }
-        news.signal()
-    }
-
+    func set(_ plan: PictureTrackPlan) { state.withLock { $0.picture = plan } }
     /// Replaces the input of the same number and form, which has delivered no sample yet.
     func set(_ input: Input) {
         state.withLock { state in
@@ -132,10 +130,12 @@ final class RecorderMailbox: Sendable {
             state.inputs.append(input)
         }
     }
+    func set(_ plan: SoundTrackPlan) { state.withLock { $0.sound = plan } }
 
-    func set(_ plan: SoundTrackPlan) {
-        state.withLock { $0.sound = plan }
-        news.signal()
+    /// A device delivers what is taken now.
+    func setDelivering(_ media: AuthorizationMedia) {
+        let isNew = state.withLock { $0.delivering.insert(media).inserted }
+        if isNew { news.signal() }
     }
 
     func tell(_ answer: InputAnswer) {
@@ -197,7 +197,7 @@ final class RecorderMailbox: Sendable {
     var isEnding: Bool { ended.load(ordering: .acquiring) }
 
     /// It is ending, or there is a time for that.
-    var isToEnd: Bool { isEnding || appointment != nil }
+    var isToEnd: Bool { isEnding || scheduledEnd != nil }
 
     /// Nothing of that medium is taken in any more.
     func withdraw(_ media: AuthorizationMedia) {
@@ -232,7 +232,7 @@ final class RecorderMailbox: Sendable {
     }
 
     var sound: SoundTrackPlan? { state.withLock { $0.sound } }
-    var appointment: Appointment? { state.withLock { $0.appointment } }
+    var scheduledEnd: ScheduledEnd? { state.withLock { $0.scheduledEnd } }
     var end: End? { state.withLock { $0.end } }
 
     func takeCommand() -> Command? {
@@ -255,13 +255,13 @@ final class RecorderMailbox: Sendable {
 
     // MARK: For the loop
 
-    /// The movie is to end then; the first appointment counts.
+    /// The movie is to end then; the first such time counts.
     ///
     /// - Returns: false: there was one, or it is ending already.
-    func end(_ appointment: Appointment) -> Bool {
+    func end(_ scheduledEnd: ScheduledEnd) -> Bool {
         let isFirst = state.withLock { state in
-            guard state.end == nil, state.appointment == nil else { return false }
-            state.appointment = appointment
+            guard state.end == nil, state.scheduledEnd == nil else { return false }
+            state.scheduledEnd = scheduledEnd
             return true
         }
         if isFirst { work.signal() }
@@ -287,6 +287,7 @@ final class RecorderMailbox: Sendable {
     }
 
     var figures: Figures { state.withLock { $0.figures } }
+    func isDelivering(_ media: AuthorizationMedia) -> Bool { state.withLock { $0.delivering.contains(media) } }
     /// Ids of devices that are waited for.
     var waiting: [String] { state.withLock { $0.waiting.sorted() } }
     var stored: (video: JSONValue, audio: JSONValue) { state.withLock { ($0.video, $0.audio) } }

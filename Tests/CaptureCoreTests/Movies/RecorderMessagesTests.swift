@@ -94,9 +94,10 @@ struct RecorderMessagesTests {
     @Test(
         "an order is read as it was written",
         arguments: [
-            RecorderOrder(number: 1, action: .pause(at: 4)), RecorderOrder(number: 2, action: .resume(), link: 7),
+            RecorderOrder(number: 1, action: .pause(at: 4)), RecorderOrder(number: 2, action: .resume(at: 6), link: 7),
             RecorderOrder(number: 3, action: .stop(.ownerGone)),
-            RecorderOrder(number: 3, action: .stop(.stopped, at: 1 << 60)), RecorderOrder(number: 3, action: .pause()),
+            RecorderOrder(number: 3, action: .stop(.stopped, at: 1 << 60)),
+            RecorderOrder(number: 3, action: .pause(at: 7)),
             RecorderOrder(number: 3, action: .resume(at: 5)),
             RecorderOrder(number: 3, action: .begin(at: 123_456_789_012_345_678)),
             RecorderOrder(number: .init(Int64.max), action: .cancel),

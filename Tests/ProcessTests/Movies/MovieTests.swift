@@ -419,6 +419,13 @@ extension ProcessTests {
             let take = try #require(started["take"])
             let endings = try client.call("movie.stop", ["take": take])["movies"]?.array ?? []
             #expect(endings.count == 2 && endings.allSatisfy { $0["success"] == true })
+            // One that has ended before is reported with the others.
+            let more = try client.call(
+                "movie.start", ["session": session, "eachCamera": true, "path": path(bus, "e.mkv")])
+            let first = try #require(more["movies"]?[0]?["movie"])
+            let alone = try client.call("movie.stop", ["movie": first])
+            let all = try client.call("movie.stop", ["take": more["take"] ?? .null])["movies"]?.array ?? []
+            #expect(all.count == 2 && all.contains(alone), "\(all)")
             // One alone, too; and all end with the session.
             let one = try client.call(
                 "movie.start", ["session": session, "device": "cam1", "path": path(bus, "c.mkv")])

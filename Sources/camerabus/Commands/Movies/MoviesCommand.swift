@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 import JSON
 
 struct MoviesCommand: AsyncParsableCommand {
@@ -34,7 +35,14 @@ struct MoviesCommand: AsyncParsableCommand {
         let movies = try await client.movies(timeout: timeout).map(\.json)
         if movies.contains(where: { $0["rig"]?.string == typed }) { return try await group(.rig(typed)) }
         if movies.contains(where: { $0["take"]?.string == typed }) { return try await group(.take(typed)) }
-        return [try await movie(try await ShortID.movie(typed, client, timeout))]
+        do {
+            return [try await movie(try await ShortID.movie(typed, client, timeout))]
+        } catch ClientError.refused(let refusal) where refusal.reason == .notRecording {
+            // A rig whose movies have ended is no error either.
+            let rigs = try await DeviceArgumentCheck.rigs(client, timeout: timeout)
+            guard rigs.contains(where: { $0.name == typed }) else { throw ClientError.refused(refusal) }
+            return try await group(.rig(typed))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ import JSON
 import LinuxIO
 
 /// The movies that `movie.stop`, `pause` or `resume` names: one, or all of a take or rig, which act at one moment.
-struct MovieGroup {
+struct MovieSelection {
     typealias Completion = (Result<RunningMovie, BusError>) -> Void
 
     let movies: [RunningMovie]
@@ -61,11 +61,12 @@ struct MovieGroup {
 
 extension MovieRegistry {
     /// The movies that a request names by `movie`, `take` or `rig`. One that has ended is the one that continues in its
-    /// place; of a take or rig without a running movie, those that ended last.
+    /// place. Of a take or rig these are the running ones and those with the same take that have ended; without a
+    /// running one, those of the take that ended last.
     ///
     /// - Throws: `invalidParams` unless exactly one is named; `notRecording` {movie, take, rig}; `unauthorized` if the
     ///   editor may end none of them.
-    func group(_ call: Call, _ editor: Editor) throws(BusError) -> MovieGroup {
+    func group(_ call: Call, _ editor: Editor) throws(BusError) -> MovieSelection {
         let named = ["movie", "take", "rig"].filter { call.params[$0] != nil }
         guard named.count == 1, let kind = named.first, let name = call.string(kind) else {
             throw .invalidParams(named.last ?? "movie", "needs exactly one of movie, take and rig")
@@ -73,14 +74,15 @@ extension MovieRegistry {
         if kind == "movie" {
             let movie = try current(name)
             try movie.check(editor)
-            return MovieGroup([movie], isList: false)
+            return MovieSelection([movie], isList: false)
         }
         let isOfRig = kind == "rig"
         let belongs = { (movie: RunningMovie) in (isOfRig ? movie.request.rig : movie.request.take) == name }
-        var found = movies.filter(belongs)
-        if found.isEmpty, let last = finished.last(where: belongs) {
-            found = finished.filter { $0.request.take == last.request.take && $0.next == nil }
-        }
+        let running = movies.filter(belongs)
+        // Those of the same take that have ended by themselves, too: a camera that was lost is reported.
+        let takes = Set(
+            (running.isEmpty ? finished.last(where: belongs).map { [$0] } ?? [] : running).map(\.request.take))
+        let found = finished.filter { belongs($0) && takes.contains($0.request.take) && $0.next == nil } + running
         guard let first = found.first else {
             throw BusError(
                 .notRecording,
@@ -89,7 +91,7 @@ extension MovieRegistry {
         }
         let own = found.filter { $0.belongs(to: editor) }
         if own.isEmpty { try first.check(editor) }
-        return MovieGroup(own, isList: true)
+        return MovieSelection(own, isList: true)
     }
 }
 
