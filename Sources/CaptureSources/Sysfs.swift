@@ -53,7 +53,7 @@ enum Sysfs {
         }
         let name = directory.split(separator: "/").last ?? ""
         let isPCI = resolve(directory + "/subsystem")?.hasSuffix("/pci") == true
-        // The firmware describes slots too. Bus 0 has none: what is there is part of the chip set.
+        // The firmware describes slots too. Bus 0 has no slots: its devices are part of the chip set.
         if isPCI, !name.hasPrefix("0000:00:") || attribute(directory + "/removable") == "removable" { return false }
         return ["of_node", "firmware_node"].contains { resolve("\(directory)/\($0)") != nil }
     }

@@ -171,7 +171,7 @@ import Testing
         #expect(try scene.value("exposure_offset") == 0)
         let events = try #require(try scene.camera.events())
         try scene.set("auto_exposure_bias", 6)
-        // On its way it is told with each frame, and in the end it is there.
+        // It is reported with each frame until it has arrived.
         var told: [Int64] = []
         _ = try scene.frames {
             while case .control(let event)? = try events.next() {

@@ -197,7 +197,7 @@ extension ProcessTests {
             let asked: JSONValue = ["width": 1300, "height": 1300]
             let result = try client.call("photo.capture", capture("a", asked), within: 30)
             #expect(result["photos"]?[0]?["width"] == 1280 && result["photos"]?[0]?["height"] == 720, "\(result)")
-            // With its session's format it goes on.
+            // It continues with its session's format.
             try await bus.wait(for: "state/device/cam0/") { $0?["activeFormat"]?["width"] == 640 && Self.isReady($0) }
             let small = try client.refusal("photo.capture", capture("b", ["width": 100, "height": 100]))
             #expect(small?.reason == .formatUnsupported && small?.data["supportedMaxPhotoDimensions"] == .array(sizes))

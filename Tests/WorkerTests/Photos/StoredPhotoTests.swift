@@ -79,7 +79,7 @@ extension PhotoTests {
         #expect(pair.files.map { Array($0.prefix(2)) } == [[0xFF, 0xD8], [0x49, 0x49], [0xFF, 0xD8], [0x49, 0x49]])
         let names = pair.photos.compactMap(\.path).map { String($0.split(separator: "/").last ?? "") }
         #expect(names == ["-0.jpg", "-0.dng", "-1.jpg", "-1.dng"].map { "photo-120000-a\($0)" })
-        // One name is taken: neither has it.
+        // One name is taken: neither file gets it.
         var other = place(folder.path, 2)
         (other.stem, other.ids) = ("photo-120000-a-0", ["q0", "q1"])
         File.remove(try #require(pair.photos[0].path))
