@@ -111,7 +111,10 @@ struct FormatCommand: BusCommand {
             }
         }
         if options.json { return try Output.json(answer) }
-        try Output.line((dryRun ? "would be " : "") + Self.line(device, answer["applied"]?[device]))
+        // The name of a rig stands for several.
+        for (id, applied) in (answer["applied"]?.object ?? [:]).sorted(by: { $0.key < $1.key }) {
+            try Output.line((dryRun ? "would be " : "") + Self.line(id, applied))
+        }
         Adjustments.note(answer)
         PersistenceNote.note(answer)
     }
