@@ -131,7 +131,8 @@ class MovieCalls(Opened):
         self, *, take: str | None = None, rig: str | None = None, timeout: float | None = None
     ) -> list[MovieEnding]:
         """Ends all movies of a take (`movie.start.take`), or of a rig, at one moment: the last frame of each is the
-        last that its camera took before. Answers when their files are on the disk. `stop()` of one says the same.
+        last that its camera took before. Answers when their files are on the disk, also with those of the take that
+        had ended before; without a running one it returns the last take's again. `stop()` of one says the same.
         """
         return run(self._open.ask(_stop_all(take, rig), _patience(self._open, timeout)))
 

@@ -165,7 +165,7 @@ struct WhiteBalanceCommand: BusCommand {
             throw Failure(
                 status: ExitStatus.refused,
                 description: "The card is not quite grey with \(missed.joined(separator: ", ")): the gains do not "
-                    + "reach far enough.")
+                    + "reach far enough. Set a whiteBalanceTemperature nearer to the light first.")
         }
     }
 }
