@@ -453,3 +453,18 @@ final class TestStream: FrameStream {
         bench.set { $0.slotsOut -= 1 }
     }
 }
+
+extension TestBench {
+    /// A camera whose exposure time can be set, and nothing else that makes it brighter.
+    func setExposureTime(scene light: Double) {
+        set {
+            $0.scene = [light]
+            $0.extra = [
+                CaptureControl(
+                    name: "exposure_time_absolute", title: "", id: 0x9A0902, type: .integer, minimum: 5, maximum: 1000,
+                    defaultValue: 100)
+            ]
+            $0.meddled = ["exposure_time_absolute": .integer(100)]
+        }
+    }
+}

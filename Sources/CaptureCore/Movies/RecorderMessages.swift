@@ -88,15 +88,9 @@ public struct RecorderOrder: Hashable, Sendable {
         var members: [String: JSONValue] = ["order": JSONValue(number)]
         if let link { members["link"] = JSONValue(link) }
         switch action {
-        case .begin(let time):
-            members["do"] = "begin"
-            members["at"] = .integer(time)
-        case .pause(let time):
-            members["do"] = "pause"
-            members["at"] = .integer(time)
-        case .resume(let time):
-            members["do"] = "resume"
-            members["at"] = .integer(time)
+        case .begin(let time): (members["do"], members["at"]) = ("begin", .integer(time))
+        case .pause(let time): (members["do"], members["at"]) = ("pause", .integer(time))
+        case .resume(let time): (members["do"], members["at"]) = ("resume", .integer(time))
         case .blank(let media):
             members["do"] = "blank"
             members["media"] = .string(media.rawValue)

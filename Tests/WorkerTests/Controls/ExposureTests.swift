@@ -85,15 +85,7 @@ struct ExposureTests {
 
     @Test("a camera that never exposes by itself keeps within the bound that was set")
     func bounded() throws {
-        bench.set {
-            $0.scene = [0.5]
-            $0.extra = [
-                CaptureControl(
-                    name: "exposure_time_absolute", title: "", id: 0x9A0902, type: .integer, minimum: 5, maximum: 1000,
-                    defaultValue: 100)
-            ]
-            $0.meddled = ["exposure_time_absolute": .integer(100)]
-        }
+        bench.setExposureTime(scene: 0.5)
         let worker = try WorkerFixture(bench)
         _ = try worker.coordinator.order(.session(isRunning: true)).get()
         try set(worker, ["exposureMode": "continuousAutoExposure"])

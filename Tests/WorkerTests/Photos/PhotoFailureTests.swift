@@ -43,7 +43,8 @@ extension PhotoTests {
 
     @Test("what a process had set for a photo when it died, the next one puts back")
     func standInHandedOn() throws {
-        let bench = timedBench()
+        let bench = TestBench()
+        bench.setExposureTime(scene: 1)
         let left: JSONValue
         do {
             let worker = try WorkerFixture(bench)

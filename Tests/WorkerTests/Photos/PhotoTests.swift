@@ -32,21 +32,6 @@ struct PhotoTests {
         PhotoOrder(job: job, settings: settings, attaches: attaches, place: place)
     }
 
-    /// A camera that can be told how long it is to expose, and not to be brighter.
-    func timedBench() -> TestBench {
-        let bench = TestBench()
-        bench.set {
-            $0.scene = [1]
-            $0.extra = [
-                CaptureControl(
-                    name: "exposure_time_absolute", title: "", id: 0x9A0902, type: .integer, minimum: 5, maximum: 1000,
-                    defaultValue: 100)
-            ]
-            $0.meddled = ["exposure_time_absolute": .integer(100)]
-        }
-        return bench
-    }
-
     struct Capture {
         var resolution: PhotoResolution
         var photos: [PhotoResult]
@@ -195,7 +180,8 @@ struct PhotoTests {
 
     @Test("where the camera can't be told to be brighter, its exposure time is")
     func bracketByTime() throws {
-        let bench = timedBench()
+        let bench = TestBench()
+        bench.setExposureTime(scene: 1)
         let worker = try WorkerFixture(bench)
         let capture = try capture(worker, order("a", PhotoSettings(bracket: .exposureBias([-1, 0, 1]))))
         #expect(capture.photos.map(\.exposure?.duration) == [5_000_000, 10_000_000, 20_000_000])
